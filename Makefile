@@ -1,0 +1,55 @@
+# Two commands on a fresh machine with Python 3.11: `make demo` and `make test`. Everything else is for developers.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+NODE := tests/node/node_modules/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format requirements soak bench test-agents clean
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[engine,dev]'
+	touch $@
+
+# Node comes from a PyPI wheel; npm puts the pinned TypeScript clients beside the tests.
+$(NODE): tests/node/package.json $(STAMP)
+	$(BIN)/python tests/node/install.py
+	touch $@
+
+demo: $(STAMP) ## the main job on the embedded engine, offline, end to end
+	$(BIN)/antigravity-acp demo
+
+test: $(STAMP) $(NODE) ## all tests (under 12 minutes on two cores)
+	$(BIN)/python -m pytest
+
+check: $(STAMP) ## format, lint, types, import rule of the wings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP) ## format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+requirements: $(STAMP) ## every requirement id with the tests that prove it
+	$(BIN)/python tests/requirements_report.py
+
+soak: $(STAMP) $(NODE) ## long tests
+	$(BIN)/python -m pytest -m soak --timeout 1800 -s
+
+bench: $(STAMP) ## ratios, measured side by side; JSON under bench/results/
+	$(BIN)/python -m bench
+
+test-agents: $(STAMP) $(NODE) ## one tool turn of foreign agents that npm installs
+	$(BIN)/python tests/node/install.py --agents
+	$(BIN)/python -m pytest -m agents --timeout 600
+
+clean: ## remove what the commands above made
+	rm -rf $(VENV) tests/node/node_modules tests/node/agents .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,81 @@
+"""Typed settings, from the JSON Schema in the manifest.
+
+Owns: validation of what a host or a person configured, and the one place where times are in milliseconds.
+Never: shows a value in an error, since ``env`` may hold secrets; the message names the field and what was expected.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+
+from .contract import LlmError
+from .manifest import manifest
+
+
+class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The plugin's settings. Every field has its title, description and default in ``manifest.json``.
+
+    Times end in ``_ms`` and are whole milliseconds.
+    """
+
+    engine: Literal["auto", "official", "embedded"]
+    command: str
+    args: tuple[str, ...]
+    env: dict[str, str]
+    auth_method: str
+    native_tool_policy: Literal["end", "reject"]
+    timeout_ms: int
+    tool_timeout_ms: int
+    request_timeout_ms: int
+    startup_timeout_ms: int
+    auth_timeout_ms: int
+    cancel_grace_ms: int
+    dispose_grace_ms: int
+    max_active_tool_sessions: int
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any] | None = None) -> "Settings":
+        """Validate settings as a host gives them (``camelCase``) and fill in the defaults.
+
+        :raises LlmError: ``INVALID_SETTINGS``; names the field and what was expected, never the value.
+        """
+        given = dict(values or {})
+        _validate(given)
+        properties = manifest().settings["properties"]
+        return msgspec.convert({key: given.get(key, field["default"]) for key, field in properties.items()}, cls)
+
+    def __repr__(self) -> str:
+        return f"Settings(engine={self.engine!r}, command={'set' if self.command else 'unset'})"
+
+
+def _validate(given: Mapping[str, Any]) -> None:
+    import fastjsonschema
+
+    try:
+        _validator()(dict(given))
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise LlmError("INVALID_SETTINGS", _explain(error, given)) from None
+
+
+@cache
+def _validator() -> Callable[[dict[str, Any]], Any]:
+    import fastjsonschema
+
+    return fastjsonschema.compile(manifest().settings, use_default=False)  # type: ignore[no-any-return]
+
+
+def _explain(error: Any, given: Mapping[str, Any]) -> str:
+    properties = manifest().settings["properties"]
+    if error.rule == "additionalProperties" and len(error.path) == 1:
+        unknown = ", ".join(sorted(key for key in given if key not in properties))
+        return f"Unknown setting: {unknown}. Known settings: {', '.join(properties)}."
+    field = ".".join(str(part) for part in error.path[1:]) or "settings"
+    expected = {
+        "type": f"a value of type {error.rule_definition}",
+        "enum": f"one of {error.rule_definition}",
+        "minimum": f"at least {error.rule_definition}",
+        "maximum": f"at most {error.rule_definition}",
+    }.get(error.rule, f"a value that meets `{error.rule}`")
+    return f"Setting `{field}` is not valid: expected {expected}."

@@ -1,0 +1,81 @@
+"""What holds for every test: nothing may outlive the case that started it."""
+
+import asyncio
+import gc
+import inspect
+import os
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+#: A test's leftovers get this long to finish ending; it is a bound, not a pause: the check passes at once when clean.
+SETTLE_S = 5.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.fixturenames.append("no_task_left")  # type: ignore[attr-defined]
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE}
+
+
+def _sockets_and_pipes() -> set[str]:
+    found = set()
+    for entry in os.scandir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        try:
+            target = os.readlink(entry.path)
+        except OSError:
+            continue
+        if target.startswith(("socket:", "pipe:")):
+            found.add(target)
+    return found
+
+
+def _scratch(root: Path) -> set[str]:
+    return {entry.name for entry in root.iterdir() if entry.name.startswith(("antigravity", "agy"))}
+
+
+def _threads() -> set[int]:
+    # The default executor of a closed loop and pytest-timeout's own timer are not a test's leftovers.
+    return {t.ident or 0 for t in threading.enumerate() if not t.name.startswith(("pytest_timeout", "asyncio_"))}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Fails a test after which a process, socket, pipe, thread or scratch directory is left."""
+    tmp = Path(tempfile.gettempdir())
+    before = (_children(), _sockets_and_pipes(), _threads(), _scratch(tmp))
+    yield
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        gc.collect()
+        now = (_children(), _sockets_and_pipes(), _threads(), _scratch(tmp))
+        left = [new - old for new, old in zip(now, before, strict=True)]
+        if not any(left):
+            return
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    kinds = ("processes", "sockets and pipes", "threads", "scratch directories")
+    text = "; ".join(f"{kind}: {sorted(map(str, some))}" for kind, some in zip(kinds, left, strict=True) if some)
+    pytest.fail(f"left behind by this test: {text}")
+
+
+@pytest.fixture
+async def no_task_left() -> AsyncIterator[None]:
+    """Fails an async test after which a task is left in its loop."""
+    before = asyncio.all_tasks()
+    yield
+    deadline = time.monotonic() + SETTLE_S
+    while left := {task for task in asyncio.all_tasks() - before - {asyncio.current_task()} if not task.done()}:
+        if time.monotonic() > deadline:
+            pytest.fail(f"tasks left behind by this test: {sorted(task.get_name() + repr(task.get_coro()) for task in left)}")
+        await asyncio.sleep(0.01)
