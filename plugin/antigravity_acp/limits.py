@@ -31,3 +31,48 @@ KEEP_ALIVE_S: Final = 15.0
 STREAM_AFTER_S: Final = 1.0
 #: Seconds given to each step of ending a process after its grace (SIGTERM, SIGKILL).
 KILL_STEP_S: Final = 2.0
+#: Characters kept free in an exported tool name for the prefix that an agent puts before it. The longest known scheme,
+#: ``mcp__<server>__`` with our 11-character server name, takes 18.
+AGENT_PREFIX_RESERVE: Final = 24
+
+# The Python host: hooks, agent loop and workspace tools.
+
+#: Seconds for one asynchronous hook of a plugin, and for one step of undoing a plugin. Starts and ends of agents fit in.
+HOOK_TIMEOUT_S: Final = 30.0
+#: Model calls of one turn. A loop without a bound has filled a disk in a minute.
+MAX_LOOP_STEPS: Final = 50
+#: Tool calls of one message that run at the same time; the others wait for a place.
+MAX_PARALLEL_TOOLS: Final = 8
+#: Attempts at one model call, when the failure says that it may be repeated and nothing was streamed.
+MAX_MODEL_ATTEMPTS: Final = 3
+#: Seconds before the second attempt; doubled for each further one.
+RETRY_DELAY_S: Final = 0.5
+#: Seconds that a repeat is put off at most, also when the provider asks for more.
+MAX_RETRY_DELAY_S: Final = 30.0
+#: Seconds for one run of a tool.
+TOOL_RUN_TIMEOUT_S: Final = 600.0
+#: Seconds that a person has to answer an approval; silence is a denial.
+APPROVAL_TIMEOUT_S: Final = 600.0
+#: Seconds that an adapter has to end its stream after the signal has fired, before its generator is interrupted.
+ABORT_GRACE_S: Final = 10.0
+#: Text of one tool result, in characters; longer results are cut with a note.
+MAX_RESULT_CHARS: Final = 512 * 1024
+#: Text that read_file, list_dir and search return, in bytes. A model reads on with an offset.
+MAX_TOOL_TEXT_BYTES: Final = 64 * 1024
+#: The largest file that write_file, edit_file and search touch, in bytes.
+MAX_EDIT_BYTES: Final = 8 * 1024 * 1024
+#: Entries of one list_dir.
+MAX_DIR_ENTRIES: Final = 1_000
+#: Matches of one search.
+MAX_SEARCH_MATCHES: Final = 200
+#: Files that one search looks at.
+MAX_SEARCH_FILES: Final = 20_000
+#: Seconds for one search. A pattern of the model may backtrack for ever; the search is a process that can be ended.
+SEARCH_TIMEOUT_S: Final = 20.0
+#: Seconds for one run_command when the model names none, and the most that it may name.
+COMMAND_TIMEOUT_S: Final = 120.0
+MAX_COMMAND_TIMEOUT_S: Final = 540.0
+#: Output of one command that is kept, in bytes: half from its beginning, half from its end.
+MAX_COMMAND_OUTPUT_BYTES: Final = 48 * 1024
+#: Seconds between SIGTERM and SIGKILL for a command, and for its pipes to close after it exited.
+COMMAND_GRACE_S: Final = 1.0

@@ -1,0 +1,138 @@
+"""The primary LLM adapter: Antigravity, or any ACP v1 agent, behind the host's model interface.
+
+Owns: the agent processes, the private MCP listener and the unfinished turns of one mounted plugin; :meth:`dispose` ends
+them all. One call of :meth:`AntigravityAdapter.stream` is one attempt at one generation.
+Never: executes a tool, retries, stores history or credentials.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from .acp import AgentPool, ModelChoice
+from .bridge import Bridge, Catalogue
+from .contract import (
+    AbortSignal,
+    GenerateOptions,
+    LlmAdapter,
+    LlmError,
+    ModelInfo,
+    ProviderInfo,
+    ResolvedModelInfo,
+    StreamChunk,
+)
+from .limits import AGENT_PREFIX_RESERVE, MAX_EXPORTED_NAME
+from .manifest import manifest
+from .prompt import check_options, has_images
+from .settings import Settings
+from .turns import Exchange, TurnRegistry
+
+
+class AntigravityAdapter(LlmAdapter):
+    """Adapter of the route ``antigravity-acp``.
+
+    :param settings: validated settings; see ``manifest.json``.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings.from_mapping()
+        self._pool = AgentPool(self._settings)
+        self._bridge = Bridge()
+        self._turns = TurnRegistry(self._settings.max_active_tool_sessions)
+        self._models: dict[str, ModelChoice] = {}
+        self._listing: asyncio.Task[None] | None = None
+        self._disposed = False
+        self._key = secrets.token_bytes(32)
+
+    # ---- metadata ---------------------------------------------------------------------------------------------
+
+    def provider_info(self, provider: str) -> ProviderInfo:
+        """The route and its name for people."""
+        return ProviderInfo(provider, manifest().name)
+
+    async def list_models(self, provider: str) -> Sequence[ModelInfo]:
+        """The agent's live catalogue, after the default that leaves the choice to the agent.
+
+        :raises LlmError: when the agent cannot be asked; several callers at once share one question.
+        """
+        self._check_alive()
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._discover(), name="antigravity-acp models")
+        await asyncio.shield(self._listing)
+        return [self._info(provider, model) for model in (manifest().default_model, *self._models)]
+
+    async def resolve_model(self, provider: str, model: str, signal: AbortSignal | None = None) -> ResolvedModelInfo:
+        """What is known of one model without asking the agent; hosts call this before every generation."""
+        info = self._info(provider, model)
+        return ResolvedModelInfo(provider, model, info.name, info.description, info.input_modalities)
+
+    def _info(self, provider: str, model: str) -> ModelInfo:
+        images = self._pool.images
+        modalities = None if images is None else ("text", "image") if images else ("text",)
+        if model == manifest().default_model:
+            return ModelInfo(provider, model, "Server default", "The model that the agent itself prefers.", modalities)
+        choice = self._models.get(model)
+        return ModelInfo(provider, model, choice.name if choice else model, choice and choice.description, modalities)
+
+    async def _discover(self) -> None:
+        client = await self._pool.checkout()
+        healthy = False
+        try:
+            session = await client.new_session(None)
+            self._models = {choice.id: choice for choice in session.models}
+            healthy = True
+        finally:
+            await self._pool.give_back(client, healthy=healthy)
+
+    # ---- generation -------------------------------------------------------------------------------------------
+
+    async def stream(self, options: GenerateOptions) -> AsyncIterator[StreamChunk]:
+        """One attempt at one generation, fresh or the continuation of a suspended tool turn.
+
+        :raises LlmError: any code of the table; blocks that were open are closed first.
+        """
+        self._check_alive()
+        check_options(options)
+        if options.signal and options.signal.aborted:
+            raise LlmError("ABORTED")
+        exchange = self._turns.claim(options) or await self._start(options)
+        async with aclosing(exchange.segment(options)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _start(self, options: GenerateOptions) -> Exchange:
+        if has_images(options) and self._pool.images is False:
+            raise LlmError("UNSUPPORTED_OPTION", "This agent does not announce image input; send the request without.")
+        budget = MAX_EXPORTED_NAME - AGENT_PREFIX_RESERVE
+        catalogue = Catalogue.build(options.tools, name_budget=budget) if options.tools else None
+        exchange = Exchange(self._settings, options, self._pool, self._bridge)
+        self._turns.add(exchange)
+        await exchange.open(options, catalogue, self._key)
+        return exchange
+
+    # ---- the end ----------------------------------------------------------------------------------------------
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Counters for tests, `doctor` and operators; numbers only."""
+        return {
+            "process_starts": self._pool.starts,
+            "processes": self._pool.live,
+            "active_turns": self._turns.active,
+            "parked_calls": self._turns.parked_calls,
+        }
+
+    async def dispose(self) -> None:
+        """End every turn, process and socket; returns when they are gone. Running stream calls end with ACP_DISPOSED."""
+        self._disposed = True
+        if self._listing:
+            self._listing.cancel()
+            await asyncio.wait({self._listing})
+        await self._turns.dispose()
+        await self._bridge.aclose()
+        await self._pool.aclose()
+
+    def _check_alive(self) -> None:
+        if self._disposed:
+            raise LlmError("ACP_DISPOSED")

@@ -1,0 +1,93 @@
+"""This project as a plugin, for its own Python host and for Cordis runtimes for Python.
+
+Owns: the object :data:`plugin`, which the entry point ``dsh.plugins: antigravity-acp`` names, and :func:`apply`.
+Settings are validated against the manifest before anything is registered. The adapter is imported when it is first
+needed, so that finding the plugin stays quick. Disposal takes the route back first, then ends the adapter.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from ..contract import LlmError
+from ..manifest import Manifest, manifest
+from ..settings import Settings
+from .specs import hookimpl
+
+
+class AntigravityPlugin:
+    """The plugin. One object may be mounted in several hosts: what belongs to a mount lives in the host's context."""
+
+    #: Services that a Cordis runtime must have before it calls ``apply``.
+    inject: Final = ("llm",)
+
+    def __init__(self) -> None:
+        self.name = manifest().id
+        self._settings: Settings | None = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of this installation."""
+        return manifest()
+
+    @hookimpl
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Validate the settings.
+
+        :raises LlmError: ``INVALID_SETTINGS``; names the field and what was expected, never the value.
+        """
+        # Plain functions: between this call and `register` the host does not yield, so two hosts cannot mix settings.
+        self._settings = Settings.from_mapping(config)
+
+    @hookimpl
+    def register(self, ctx: Any) -> None:
+        """Mount the adapter on the manifest's route; both are undone with ``ctx``.
+
+        :raises LlmError: ``DUPLICATE_ADAPTER`` when another plugin owns the route.
+        """
+        settings, self._settings = self._settings, None
+        ctx.effect(_mount(ctx.llm, settings or Settings.from_mapping()), f"adapter {manifest().provider}")
+
+    def apply(self, ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
+        """Mount in a Cordis runtime for Python: ``await ctx.plugin(plugin, config)``.
+
+        :param ctx: a context whose service ``llm`` has ``register_adapter(providers, adapter)``.
+        :param config: settings as a mapping, ``None`` for the defaults.
+        :returns: the clean-up that takes the route back and disposes the adapter.
+        :raises LlmError: ``INVALID_SETTINGS`` or ``DUPLICATE_ADAPTER``; nothing is registered then.
+        """
+        if config is not None and not isinstance(config, Mapping):
+            raise LlmError("INVALID_SETTINGS", "The settings of antigravity-acp must be a mapping.")
+        return _mount(ctx.require("llm"), Settings.from_mapping(config))
+
+
+def _mount(llm: Any, settings: Settings) -> Callable[[], Awaitable[None]]:
+    from ..adapter import AntigravityAdapter
+
+    adapter = AntigravityAdapter(settings)
+    # Nothing of the adapter runs before its first request, so a refused registration leaves nothing to end.
+    registration = llm.register_adapter([manifest().provider], adapter)
+
+    async def dispose() -> None:
+        try:
+            # Hosts give back an object with `dispose`, or the disposer itself.
+            outcome = getattr(registration, "dispose", registration)()
+            if inspect.isawaitable(outcome):
+                await outcome
+        finally:
+            await adapter.dispose()
+
+    return dispose
+
+
+#: What the entry point names.
+plugin = AntigravityPlugin()
+
+#: The declarations that a Cordis runtime reads when this module itself is mounted.
+name = plugin.name
+inject = plugin.inject
+
+
+def apply(ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
+    """Mount in a Cordis runtime for Python; see :meth:`AntigravityPlugin.apply`."""
+    return plugin.apply(ctx, config)

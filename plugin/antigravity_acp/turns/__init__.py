@@ -1,0 +1,7 @@
+"""One unfinished exchange: what it holds, how a continuation finds and proves it, and its deadlines."""
+
+from .continuation import Verdict, judge_continuation
+from .exchange import Exchange
+from .registry import TurnRegistry
+
+__all__ = ["Exchange", "TurnRegistry", "Verdict", "judge_continuation"]

@@ -1,0 +1,317 @@
+"""One ACP prompt and everything that it holds, across the stream calls of a turn.
+
+Owns: the agent process it checked out, its session, its bridge endpoint, the running prompt and its watchers. It lives
+from :meth:`Exchange.open` until the prompt has ended, it failed, or it was closed; between two stream calls it is
+*suspended*: the agent's MCP requests and its prompt stay pending while the host runs tools. Whatever ends it, the
+release of what it holds runs as a task of its own (:attr:`Exchange.released`), so that neither a cancelled caller nor a
+consumer that walks away can interrupt it; the owner of the exchange waits for that task when it is disposed.
+Never: executes a tool, keeps history, resumes a finished session.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import anyio
+
+from ..acp import (
+    AgentClient,
+    AgentEvent,
+    AgentPool,
+    AgentSession,
+    AgentText,
+    AgentThought,
+    AgentToolCall,
+    McpEndpoint,
+    PermissionAnswer,
+    PermissionRequest,
+    PromptOutcome,
+)
+from ..acp.permissions import Cancelled
+from ..bridge import Bridge, Catalogue, Endpoint, ParkedCall
+from ..contract import (
+    AbortSignal,
+    BlockEnd,
+    Finish,
+    FinishReason,
+    GenerateOptions,
+    LlmError,
+    Message,
+    StreamChunk,
+    ToolCallBlock,
+    Usage,
+)
+from ..limits import MAX_QUEUED_UPDATES
+from ..manifest import manifest
+from ..prompt import build_prompt, has_images, stop_reason_error
+from ..settings import Settings
+from .blocks import BlockWriter
+from .continuation import Suspension
+from .guard import NativeToolGuard
+from .mailbox import Calls, Failed, Mailbox
+
+
+class Exchange:
+    """One unfinished turn. See the module's contract."""
+
+    def __init__(self, settings: Settings, options: GenerateOptions, pool: AgentPool, bridge: Bridge) -> None:
+        self.session_id = options.session_id
+        self.with_tools = bool(options.tools)
+        self.auxiliary = options.purpose is not None
+        #: Set while the host runs tools.
+        self.suspension: Suspension | None = None
+        #: The task that gives back what this exchange held; ``None`` while it holds something.
+        self.released: asyncio.Task[None] | None = None
+        self._settings = settings
+        self._pool = pool
+        self._bridge = bridge
+        self._mailbox = Mailbox(MAX_QUEUED_UPDATES)
+        self._client: AgentClient | None = None
+        self._session: AgentSession | None = None
+        self._endpoint: Endpoint | None = None
+        self._guard: NativeToolGuard | None = None
+        self._prompt: asyncio.Task[None] | None = None
+        self._watchers: list[asyncio.Task[None]] = []
+        self._open_calls: dict[str, ParkedCall] = {}
+        self._opening: anyio.CancelScope | None = None
+        self._opened = asyncio.Event()
+        self._ended = False
+        self._aborted: LlmError | None = None
+        self._tool_timer: asyncio.TimerHandle | None = None
+        self._forget_signal: Callable[[], None] = lambda: None
+
+    @property
+    def parked_calls(self) -> int:
+        """Calls of the agent that wait for the host now."""
+        return len(self._endpoint.parked) if self._endpoint else 0
+
+    # ---- opening ----------------------------------------------------------------------------------------------
+
+    async def open(self, options: GenerateOptions, catalogue: Catalogue | None, key: bytes) -> None:
+        """Check out a process, open the endpoint and a fresh session, select the model, send the prompt.
+
+        :raises LlmError: any code of the start; what was taken is released then.
+        """
+        self._listen(options.signal)
+        try:
+            with anyio.CancelScope() as self._opening:
+                if self._aborted is None:
+                    await self._open(options, catalogue, key)
+            if self._aborted is not None:
+                raise self._aborted
+        except BaseException:
+            self.release()
+            raise
+        finally:
+            self._opening = None
+            self._opened.set()
+
+    async def _open(self, options: GenerateOptions, catalogue: Catalogue | None, key: bytes) -> None:
+        client = self._client = await self._pool.checkout()
+        if has_images(options) and not client.images:
+            raise LlmError("UNSUPPORTED_OPTION", "This agent does not announce image input; send the request without.")
+        endpoint = None
+        if catalogue is not None:
+            endpoint = self._endpoint = await self._bridge.open(catalogue)
+        self._guard = NativeToolGuard(self._settings.native_tool_policy, client.profile, endpoint)
+        session = self._session = await client.new_session(
+            McpEndpoint(endpoint.server_name, endpoint.url, endpoint.headers) if endpoint else None
+        )
+        if options.model != manifest().default_model:
+            await session.select_model(options.model)
+        blocks = build_prompt(options, server_name=endpoint.server_name if endpoint else None, key=key)
+        self._prompt = asyncio.create_task(self._run_prompt(session, blocks), name="antigravity-acp prompt")
+        self._watchers.append(asyncio.create_task(self._watch_client(client), name="antigravity-acp watch"))
+        if endpoint:
+            self._watchers.append(asyncio.create_task(self._collect(endpoint), name="antigravity-acp collect"))
+
+    # ---- the agent's side -------------------------------------------------------------------------------------
+
+    async def _run_prompt(self, session: AgentSession, blocks: list[dict[str, object]]) -> None:
+        try:
+            outcome = await session.prompt(blocks, on_event=self._on_event, on_permission=self._on_permission)
+        except LlmError as error:
+            self._end(Failed(error))
+        else:
+            self._end(outcome)
+
+    async def _watch_client(self, client: AgentClient) -> None:
+        await client.closed()
+        self._end(Failed(LlmError("ACP_DISCONNECTED")))
+
+    async def _collect(self, endpoint: Endpoint) -> None:
+        while True:
+            self._mailbox.put(Calls(await endpoint.gather()))
+
+    async def _on_event(self, event: AgentEvent) -> None:
+        if isinstance(event, AgentToolCall):
+            if self._guard and (error := self._guard.on_tool_call(event)):
+                self._end(Failed(error))
+            return
+        if self._mailbox.full:
+            await self._mailbox.room()
+        self._mailbox.put(event)
+
+    def _on_permission(self, request: PermissionRequest) -> PermissionAnswer:
+        if self._guard is None:
+            return Cancelled()
+        answer, error = self._guard.on_permission(request)
+        if error:
+            self._end(Failed(error))
+        return answer
+
+    def _end(self, item: PromptOutcome | Failed) -> None:
+        """The prompt is over, one way or another; the first way counts."""
+        if self._ended:
+            return
+        self._ended = True
+        self._mailbox.put(item)
+        if isinstance(item, Failed) or self.suspension:
+            # Its place is free at once, also while the host runs tools; what was said until then is still read.
+            self.release()
+
+    # ---- the host's side --------------------------------------------------------------------------------------
+
+    def resume(self, results: Sequence[Message]) -> None:
+        """Hand over one result for each open call; the caller has proved that they match."""
+        self._stop_tool_clock()
+        self.suspension = None
+        for message in results:
+            call = self._open_calls.pop(message.tool_call_id or "", None)
+            if call is not None:
+                call.resolve(message.content, is_error=message.is_error)
+
+    async def segment(self, options: GenerateOptions) -> AsyncIterator[StreamChunk]:
+        """One stream call: chunks until the agent calls tools or ends its turn.
+
+        :raises LlmError: when the generation fails; open blocks are closed first.
+        """
+        writer = BlockWriter()
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout_ms / 1000
+        self._listen(options.signal)
+        try:
+            while True:
+                item = self._mailbox.take()
+                if item is None:
+                    try:
+                        async with asyncio.timeout_at(deadline):
+                            await self._mailbox.wait()
+                    except TimeoutError:
+                        self._mailbox.cut(Failed(LlmError("ACP_TIMEOUT", _TIMEOUT.format(self._settings.timeout_ms))))
+                elif isinstance(item, AgentText | AgentThought):
+                    thinking = isinstance(item, AgentThought)
+                    if writer.continues(thinking=thinking):
+                        yield writer.more(item.text)
+                    else:
+                        for chunk in writer.delta(item.text, thinking=thinking):
+                            yield chunk
+                elif isinstance(item, Calls):
+                    blocks = [ToolCallBlock(call.id, call.name, call.arguments) for call in item.calls]
+                    for block in blocks:
+                        for chunk in writer.call(block):
+                            yield chunk
+                    self._suspend(options, writer.text, item.calls, blocks)
+                    yield Finish(FinishReason("tool-calls"))
+                    return
+                elif isinstance(item, PromptOutcome):
+                    for chunk in writer.end():
+                        yield chunk
+                    self.release()
+                    for chunk in _finish(item, writer):
+                        yield chunk
+                    return
+                else:
+                    for chunk in writer.end():
+                        yield chunk
+                    raise item.error
+        finally:
+            if self.suspension is None:
+                self.release()
+                self._forget_signal()
+
+    def _suspend(
+        self, options: GenerateOptions, text: str, calls: Sequence[ParkedCall], blocks: Sequence[ToolCallBlock]
+    ) -> None:
+        self.suspension = Suspension.of(options, text, blocks)
+        self._open_calls = {call.id: call for call in calls}
+        self._tool_timer = asyncio.get_running_loop().call_later(
+            self._settings.tool_timeout_ms / 1000, self._on_tool_timeout
+        )
+
+    def _on_tool_timeout(self) -> None:
+        self._end(Failed(LlmError("ACP_TOOL_TIMEOUT")))
+        self.release()
+
+    def _stop_tool_clock(self) -> None:
+        if self._tool_timer:
+            self._tool_timer.cancel()
+            self._tool_timer = None
+
+    def _listen(self, signal: AbortSignal | None) -> None:
+        # The listener stays when the stream call ends: a signal may fire while the host runs a tool.
+        self._forget_signal()
+        self._forget_signal = signal.add_listener(self.abort) if signal else lambda: None
+
+    def abort(self, error: LlmError | None = None) -> None:
+        """Stop now: what is unread is dropped and a running stream call ends with ``error`` (ABORTED by default)."""
+        self._ended = True
+        self.suspension = None
+        self._aborted = self._aborted or error or LlmError("ABORTED")
+        self._mailbox.cut(Failed(self._aborted))
+        if self._opening:
+            self._opening.cancel()
+        elif self._opened.is_set():
+            self.release()
+
+    # ---- the end ----------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Give back what is held; harmless when it already was. Never waits: see :attr:`released`."""
+        if self.released is None:
+            self._stop_tool_clock()
+            self._forget_signal()
+            self._mailbox.seal()
+            self.released = asyncio.create_task(self._release(), name="antigravity-acp release")
+
+    async def settled(self) -> None:
+        """Return when everything that this exchange held is released; only after it was aborted or ended."""
+        await self._opened.wait()
+        if self.released:
+            await asyncio.wait({self.released})
+
+    async def _release(self) -> None:
+        for task in self._watchers:
+            task.cancel()
+        healthy = await self._settle_prompt()
+        if self._endpoint:
+            await self._endpoint.aclose()
+        if self._client:
+            await self._pool.give_back(self._client, healthy=healthy)
+
+    async def _settle_prompt(self) -> bool:
+        """Cancel a prompt that still runs and give it its grace; whether the agent ended it properly."""
+        prompt = self._prompt
+        if prompt is None:
+            return self._session is None
+        if not prompt.done() and self._session and self._client and self._client.alive:
+            await self._session.cancel()
+            await asyncio.wait({prompt}, timeout=self._settings.cancel_grace_ms / 1000)
+        if not prompt.done():
+            prompt.cancel()
+            await asyncio.wait({prompt}, timeout=1)
+            return False
+        return not prompt.cancelled()
+
+
+_TIMEOUT = (
+    "The agent did not finish this stretch of work within {} ms. Raise `timeoutMs`, or ask for less in one request."
+)
+
+
+def _finish(outcome: PromptOutcome, writer: BlockWriter) -> list[StreamChunk | BlockEnd]:
+    if error := stop_reason_error(outcome.stop_reason):
+        raise error
+    if writer.count == 0:
+        raise LlmError("EMPTY_RESPONSE")
+    kind = "max-tokens" if outcome.stop_reason == "max_tokens" else "stop"
+    usage = [Usage(outcome.usage)] if outcome.usage else []
+    return [*usage, Finish(FinishReason(kind))]  # type: ignore[arg-type]
