@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -13,8 +14,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+#: A temporary root of this run alone, so that a leftover is ours and not another run's; removed at the end.
+TEMP = Path(tempfile.mkdtemp(prefix="antigravity-acp-tests-")).resolve()
+os.environ["TMPDIR"] = tempfile.tempdir = str(TEMP)
+
 #: A test's leftovers get this long to finish ending; it is a bound, not a pause: the check passes at once when clean.
 SETTLE_S = 5.0
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(TEMP, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,13 +60,12 @@ def _threads() -> set[int]:
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """Fails a test after which a process, socket, pipe, thread or scratch directory is left."""
-    tmp = Path(tempfile.gettempdir())
-    before = (_children(), _sockets_and_pipes(), _threads(), _scratch(tmp))
+    before = (_children(), _sockets_and_pipes(), _threads(), _scratch(TEMP))
     yield
     deadline = time.monotonic() + SETTLE_S
     while True:
         gc.collect()
-        now = (_children(), _sockets_and_pipes(), _threads(), _scratch(tmp))
+        now = (_children(), _sockets_and_pipes(), _threads(), _scratch(TEMP))
         left = [new - old for new, old in zip(now, before, strict=True)]
         if not any(left):
             return
@@ -77,5 +85,7 @@ async def no_task_left() -> AsyncIterator[None]:
     deadline = time.monotonic() + SETTLE_S
     while left := {task for task in asyncio.all_tasks() - before - {asyncio.current_task()} if not task.done()}:
         if time.monotonic() > deadline:
-            pytest.fail(f"tasks left behind by this test: {sorted(task.get_name() + repr(task.get_coro()) for task in left)}")
+            pytest.fail(
+                f"tasks left behind by this test: {sorted(task.get_name() + repr(task.get_coro()) for task in left)}"
+            )
         await asyncio.sleep(0.01)

@@ -1,6 +1,6 @@
-"""`make requirements`: every requirement id with the tests that name it; fails when an id that must have one has none.
+"""`make requirements`: every requirement id with the tests that name it; fails when one that is due has none.
 
-The ids come from `tests/requirements.yml`; those of issues that are finished are listed in `tests/requirements_done.txt`.
+The ids come from `tests/requirements.yml`; those of finished issues are listed in `tests/requirements_done.txt`.
 """
 
 import re

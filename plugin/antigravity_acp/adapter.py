@@ -7,7 +7,7 @@ Never: executes a tool, retries, stores history or credentials.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -25,7 +25,7 @@ from .contract import (
 )
 from .limits import AGENT_PREFIX_RESERVE, MAX_EXPORTED_NAME
 from .manifest import manifest
-from .prompt import check_options, has_images
+from .prompt import check_content, check_controls, has_images
 from .settings import Settings
 from .turns import Exchange, TurnRegistry
 
@@ -74,7 +74,9 @@ class AntigravityAdapter(LlmAdapter):
         if model == manifest().default_model:
             return ModelInfo(provider, model, "Server default", "The model that the agent itself prefers.", modalities)
         choice = self._models.get(model)
-        return ModelInfo(provider, model, choice.name if choice else model, choice and choice.description, modalities)
+        if choice is None:
+            return ModelInfo(provider, model, model, None, modalities)
+        return ModelInfo(provider, model, choice.name, choice.description, modalities)
 
     async def _discover(self) -> None:
         client = await self._pool.checkout()
@@ -88,13 +90,13 @@ class AntigravityAdapter(LlmAdapter):
 
     # ---- generation -------------------------------------------------------------------------------------------
 
-    async def stream(self, options: GenerateOptions) -> AsyncIterator[StreamChunk]:
+    async def stream(self, options: GenerateOptions) -> AsyncGenerator[StreamChunk, None]:
         """One attempt at one generation, fresh or the continuation of a suspended tool turn.
 
         :raises LlmError: any code of the table; blocks that were open are closed first.
         """
         self._check_alive()
-        check_options(options)
+        check_controls(options)
         if options.signal and options.signal.aborted:
             raise LlmError("ABORTED")
         exchange = self._turns.claim(options) or await self._start(options)
@@ -103,6 +105,7 @@ class AntigravityAdapter(LlmAdapter):
                 yield chunk
 
     async def _start(self, options: GenerateOptions) -> Exchange:
+        check_content(options)
         if has_images(options) and self._pool.images is False:
             raise LlmError("UNSUPPORTED_OPTION", "This agent does not announce image input; send the request without.")
         budget = MAX_EXPORTED_NAME - AGENT_PREFIX_RESERVE
@@ -124,7 +127,7 @@ class AntigravityAdapter(LlmAdapter):
         }
 
     async def dispose(self) -> None:
-        """End every turn, process and socket; returns when they are gone. Running stream calls end with ACP_DISPOSED."""
+        """End every turn, process and socket; returns when they are gone. Running streams end with ACP_DISPOSED."""
         self._disposed = True
         if self._listing:
             self._listing.cancel()

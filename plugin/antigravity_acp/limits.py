@@ -6,7 +6,7 @@ Hitting a bound is an explicit, typed failure of that request and of nothing els
 
 from typing import Final
 
-#: Tools of one turn. Google's harness takes 800 functions, hosts have 25 to 31; more is a catalogue nobody chooses from.
+#: Tools of one turn. Google's harness takes 800 functions and hosts have about 30; from more than this nobody chooses.
 MAX_TOOLS: Final = 256
 #: One tool definition as JSON, in bytes.
 MAX_TOOL_BYTES: Final = 128 * 1024
@@ -37,7 +37,7 @@ AGENT_PREFIX_RESERVE: Final = 24
 
 # The Python host: hooks, agent loop and workspace tools.
 
-#: Seconds for one asynchronous hook of a plugin, and for one step of undoing a plugin. Starts and ends of agents fit in.
+#: Seconds for one asynchronous hook of a plugin, and for one step of undoing one. Starts and ends of agents fit in.
 HOOK_TIMEOUT_S: Final = 30.0
 #: Model calls of one turn. A loop without a bound has filled a disk in a minute.
 MAX_LOOP_STEPS: Final = 50
@@ -76,3 +76,26 @@ MAX_COMMAND_TIMEOUT_S: Final = 540.0
 MAX_COMMAND_OUTPUT_BYTES: Final = 48 * 1024
 #: Seconds between SIGTERM and SIGKILL for a command, and for its pipes to close after it exited.
 COMMAND_GRACE_S: Final = 1.0
+#: Nesting of one tool's parameter schema. Deeper ones exhaust the recursion of validators, ours and the agent's.
+MAX_SCHEMA_DEPTH: Final = 100
+#: Checks of one value that a schema may ask for through ``allOf``, ``$ref`` and their like. Every validator repeats a
+#: shared branch each time it is named, so a schema of 2 KiB can ask for 2^60 checks; this many take about 2 ms.
+MAX_REPEATED_CHECKS: Final = 100_000
+#: Problems of one call's arguments that the model is told of; more does not help it.
+MAX_ARGUMENT_PROBLEMS: Final = 8
+#: Results whose client had hung up, kept for a client that sends the same request again, in one endpoint.
+MAX_LATE_RESULTS: Final = 8
+#: Seconds a client may take to send one request body.
+BODY_TIMEOUT_S: Final = 30.0
+#: Seconds a connection may idle between requests. Go's client drops idle connections after 90 s; being later than
+#: every client keeps a request from meeting a connection that is just being closed.
+IDLE_CONNECTION_S: Final = 120
+#: Seconds without news after which the calls of a turn count as complete. Clients that send two calls at once need
+#: about 0.3 ms for the second one; a missed one is no loss, it leaves with the next round.
+GATHER_QUIET_S: Final = 0.0004
+#: The same for an agent that has had two calls open at once. Google's harness never does and pays nothing.
+PARALLEL_QUIET_S: Final = 0.0015
+#: Seconds for which calls are collected after the first one at most, while more keep coming.
+GATHER_S: Final = 0.005
+#: Seconds that answers under way get when the bridge closes, before their connections are cut.
+BRIDGE_CLOSE_S: Final = 0.15

@@ -37,13 +37,13 @@ answer with text alone."""
 
 _LAYOUT = """\
 The conversation so far follows, oldest message first. A line `{mark} <role>` begins each message, and only such a line
-does; the same words without the mark are part of a message's text. Continue as the assistant, after the last message."""
+does; the same words without the mark are part of a message's text. Go on as the assistant, after the last message."""
 
 
-def check_options(options: GenerateOptions) -> None:
-    """Refuse what ACP v1 has no field for, before anything is started.
+def check_controls(options: GenerateOptions) -> None:
+    """Refuse the controls that ACP v1 has no field for, before anything is started.
 
-    :raises LlmError: ``UNSUPPORTED_OPTION``; names the option or the place of the block.
+    :raises LlmError: ``UNSUPPORTED_OPTION``; names the options.
     """
     given = {
         "temperature": options.temperature is not None,
@@ -54,8 +54,15 @@ def check_options(options: GenerateOptions) -> None:
     if named := [name for name, there in given.items() if there]:
         raise LlmError(
             "UNSUPPORTED_OPTION",
-            f"ACP v1 has no field for {', '.join(named)}. Leave it out; the agent's model id may carry an effort level.",
+            f"ACP v1 has no field for {', '.join(named)}. Leave it out; a model id may carry an effort level.",
         )
+
+
+def check_content(options: GenerateOptions) -> None:
+    """Refuse blocks that cannot be projected into a prompt, before anything is started.
+
+    :raises LlmError: ``UNSUPPORTED_OPTION``; names the place of the block.
+    """
     for place, block in _blocks(options.messages):
         if isinstance(block, OpaqueBlock):
             raise LlmError(
@@ -132,7 +139,9 @@ def _write_message(writer: _Writer, mark: str, message: Message) -> None:
             case ReasoningBlock(text=text):
                 writer.text(f"{mark} {message.role} thought\n{text}\n{mark} {message.role} goes on\n")
             case ToolCallBlock(id=call, name=name, arguments=arguments):
-                writer.text(f"{mark} {message.role} calls {name} as {call}\n{arguments}\n{mark} {message.role} goes on\n")
+                writer.text(
+                    f"{mark} {message.role} calls {name} as {call}\n{arguments}\n{mark} {message.role} goes on\n"
+                )
             case ImageBlock(attachment=attachment):
                 writer.image(attachment.media_type, attachment.data or "")
 

@@ -63,7 +63,7 @@ def _validate(given: Mapping[str, Any]) -> None:
 def _validator() -> Callable[[dict[str, Any]], Any]:
     import fastjsonschema
 
-    return fastjsonschema.compile(manifest().settings, use_default=False)  # type: ignore[no-any-return]
+    return fastjsonschema.compile(manifest().settings, use_default=False)
 
 
 def _explain(error: Any, given: Mapping[str, Any]) -> str:

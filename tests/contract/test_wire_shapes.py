@@ -4,6 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
+
 from antigravity_acp.contract import (
     ERRORS,
     AbortController,
@@ -106,7 +107,11 @@ def test_wrong_shapes_name_the_place_and_no_value(change: dict[str, Any], named:
         ),
         (
             BlockEnd(1, ToolCallBlock("c", "bash", "{}")),
-            {"type": "block-end", "index": 1, "block": {"type": "tool-call", "id": "c", "name": "bash", "arguments": "{}"}},
+            {
+                "type": "block-end",
+                "index": 1,
+                "block": {"type": "tool-call", "id": "c", "name": "bash", "arguments": "{}"},
+            },
         ),
         (Usage(TokenUsage(3, 4)), {"type": "usage", "usage": {"inputTokens": 3, "outputTokens": 4}}),
         (Finish(FinishReason("stop")), {"type": "finish", "reason": {"kind": "stop"}}),

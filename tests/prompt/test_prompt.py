@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+
 from antigravity_acp.contract import (
     GenerateOptions,
     ImageAttachment,
@@ -17,7 +18,7 @@ from antigravity_acp.contract import (
     tool_result,
     user,
 )
-from antigravity_acp.prompt import build_prompt, check_options, stop_reason_error
+from antigravity_acp.prompt import build_prompt, check_content, check_controls, stop_reason_error
 
 KEY = b"k" * 32
 
@@ -38,19 +39,18 @@ def test_every_message_of_the_history_is_there_in_order() -> None:
             Message("developer", (TextBlock("DEVELOPER-TEXT"),)),
             user("FIRST-QUESTION"),
             Message(
-                "assistant", (ReasoningBlock("A-THOUGHT"), TextBlock("AN-ANSWER"), ToolCallBlock("c1", "bash", '{"A":1}'))
+                "assistant",
+                (ReasoningBlock("A-THOUGHT"), TextBlock("AN-ANSWER"), ToolCallBlock("c1", "bash", '{"A":1}')),
             ),
             tool_result("c1", "THE-RESULT", is_error=True),
             user("LAST-QUESTION"),
             system="HAND-BUILT-SYSTEM",
         )
     )
-    order = (
-        "HAND-BUILT-SYSTEM SYSTEM-TEXT DEVELOPER-TEXT FIRST-QUESTION A-THOUGHT AN-ANSWER bash c1 A error c1 THE-RESULT "
-        "LAST-QUESTION"
-    ).split()
+    order = """HAND-BUILT-SYSTEM SYSTEM-TEXT DEVELOPER-TEXT FIRST-QUESTION A-THOUGHT AN-ANSWER bash c1 A error c1
+        THE-RESULT LAST-QUESTION"""
     at = 0
-    for word in order:
+    for word in order.split():
         at = text.index(word, at)
 
 
@@ -85,7 +85,9 @@ def test_the_same_conversation_begins_with_the_same_bytes() -> None:
 
 def test_images_stay_in_their_place() -> None:
     image = ImageBlock(ImageAttachment(media_type="image/png", data="QUJD"))
-    blocks = build_prompt(request(Message("user", (TextBlock("before"), image, TextBlock("after")))), server_name=None, key=KEY)
+    blocks = build_prompt(
+        request(Message("user", (TextBlock("before"), image, TextBlock("after")))), server_name=None, key=KEY
+    )
     assert [block["type"] for block in blocks] == ["text", "image", "text"]
     assert blocks[1] == {"type": "image", "mimeType": "image/png", "data": "QUJD"}
     assert blocks[0]["text"].endswith("before\n")
@@ -105,15 +107,16 @@ def test_images_stay_in_their_place() -> None:
     ],
 )
 def test_what_acp_cannot_carry_is_refused_by_name(options: GenerateOptions, named: str) -> None:
+    check = check_controls if options.messages == request(user("x")).messages else check_content
     with pytest.raises(LlmError, match="UNSUPPORTED_OPTION") as caught:
-        check_options(options)
+        check(options)
     assert named in caught.value.message
 
 
 def test_images_inside_tool_results_are_found_too() -> None:
     result = Message("tool", (ImageBlock(ImageAttachment("id", "image/png", 3)),), tool_call_id="c1")
     with pytest.raises(LlmError, match="UNSUPPORTED_OPTION"):
-        check_options(request(user("x"), result))
+        check_content(request(user("x"), result))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Indexes count up from 0 in first-seen order, every start has its end, an end carries the whole block."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from antigravity_acp.contract import (
     BlockEnd,
     BlockStart,
@@ -13,8 +16,6 @@ from antigravity_acp.contract import (
     ToolCallDelta,
 )
 from antigravity_acp.turns.blocks import BlockWriter
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytestmark = pytest.mark.requirement("A-060")
 
@@ -44,15 +45,13 @@ def test_thought_text_and_calls_take_following_indexes() -> None:
     assert writer.text == "ok"
 
 
-@given(st.lists(st.tuples(st.sampled_from(["text", "thought", "call", "fast"]), st.text(max_size=4)), max_size=30))
+@given(st.lists(st.tuples(st.sampled_from(["text", "thought", "call"]), st.text(max_size=4)), max_size=30))
 def test_any_interleaving_keeps_the_contract(steps: list[tuple[str, str]]) -> None:
     writer = BlockWriter()
     chunks: list[StreamChunk] = []
     for number, (kind, text) in enumerate(steps):
         if kind == "call":
             chunks += writer.call(ToolCallBlock(f"c{number}", "t", text))
-        elif kind == "fast" and writer.continues(thinking=False):
-            chunks.append(writer.more(text))
         else:
             chunks += writer.delta(text, thinking=kind == "thought")
     chunks += writer.end()

@@ -41,7 +41,10 @@ class Observation(msgspec.Struct, frozen=True):
 def observe(model: str, body: dict[str, Any]) -> Observation:
     """Reads a request body. Missing or malformed parts count as absent; a model has to take what it gets."""
     user, results, result_tools, rounds, images = "", [], [], 0, 0
-    for content in _dicts(body.get("contents")):
+    contents = _dicts(body.get("contents"))
+    # The harness marks what a user said; its own complaints about an answer come in the same role, without the mark.
+    marked = any(_REQUEST.search(_text_of(content)) for content in contents)
+    for content in contents:
         parts = _dicts(content.get("parts"))
         responses = [part["functionResponse"] for part in parts if isinstance(part.get("functionResponse"), dict)]
         if responses:
@@ -49,8 +52,8 @@ def observe(model: str, body: dict[str, Any]) -> Observation:
             result_tools += [str(response.get("name", "")) for response in responses]
         elif content.get("role") == "model":
             rounds += any("functionCall" in part for part in parts)
-        else:
-            user = _user_text(parts)
+        elif not marked or _REQUEST.search(_text_of(content)):
+            user = _user_text(_text_of(content))
             images = sum(isinstance(part.get("inlineData"), dict) for part in parts)
             results, result_tools, rounds = [], [], 0
     return Observation(
@@ -207,8 +210,11 @@ def _result_text(response: dict[str, Any]) -> str:
     return msgspec.json.encode(inner).decode()
 
 
-def _user_text(parts: list[dict[str, Any]]) -> str:
-    text = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+def _text_of(content: dict[str, Any]) -> str:
+    return "\n".join(part["text"] for part in _dicts(content.get("parts")) if isinstance(part.get("text"), str))
+
+
+def _user_text(text: str) -> str:
     found = _REQUEST.findall(text)
     return "\n".join(found) if found else text
 

@@ -177,7 +177,7 @@ def _check_rule(where: str, rule: Rule) -> None:
     faults = sum((bool(rule.http_error), rule.garbage, rule.empty, rule.hang))
     if faults > 1 or (faults and answers and not rule.garbage):
         raise ScriptError(
-            f"{where}: `http_error`, `garbage`, `empty` and `hang` exclude each other; only `garbage` goes with an answer"
+            f"{where}: give one of `http_error`, `garbage`, `empty` and `hang`, and an answer only beside `garbage`"
         )
     if not faults and not answers:
         raise ScriptError(f"{where}: says nothing; give `text`, `thoughts`, `calls` or a fault (`empty: true` is one)")

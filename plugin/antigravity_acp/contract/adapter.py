@@ -61,9 +61,7 @@ class LlmAdapter(ABC):
         """
         return ()
 
-    async def resolve_model(
-        self, provider: str, model: str, signal: AbortSignal | None = None
-    ) -> ResolvedModelInfo:
+    async def resolve_model(self, provider: str, model: str, signal: AbortSignal | None = None) -> ResolvedModelInfo:
         """Metadata of one exact model; settles promptly once ``signal`` fires."""
         return ResolvedModelInfo(provider, model, model)
 
@@ -75,5 +73,5 @@ class LlmAdapter(ABC):
         the host's registry turns that into a terminal ``finish`` of kind error or aborted.
         """
 
-    async def dispose(self) -> None:
+    async def dispose(self) -> None:  # noqa: B027 - an adapter that holds nothing has nothing to release
         """Release everything; returns when it is released. Safe to call twice."""

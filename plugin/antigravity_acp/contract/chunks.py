@@ -123,9 +123,9 @@ def chunk_from_wire(value: dict[str, Any]) -> StreamChunk:
     """
     try:
         if value.get("type") == "block-end":
-            return BlockEnd(msgspec.convert(value.get("index"), int), block_from_wire(value.get("block"), "chunk.block"))
-        return msgspec.convert(value, _Simple)
+            block = block_from_wire(value.get("block"), "chunk.block")
+            return BlockEnd(msgspec.convert(value.get("index"), int), block)
+        simple: _Simple = msgspec.convert(value, _Simple)
+        return simple
     except msgspec.ValidationError as error:
         raise LlmError("INVALID_REQUEST", f"chunk: {error}") from None
-
-

@@ -103,6 +103,8 @@ ERRORS: Final[dict[str, ErrorRow]] = {
     ),
     "REGISTRATION_DISPOSED": ErrorRow("This registration is disposed.", "Register the adapter again."),
     "INVALID_SETTINGS": ErrorRow("A setting is not valid.", "Mend the field that the message names."),
-    "INVALID_REQUEST": ErrorRow("The request does not have the host's shape.", "Mend the field that the message names."),
+    "INVALID_REQUEST": ErrorRow(
+        "The request does not have the host's shape.", "Mend the field that the message names."
+    ),
     "UNKNOWN": ErrorRow("Something failed that has no code of its own.", "Report it with the output of `doctor`."),
 }

@@ -88,13 +88,14 @@ def block_from_wire(value: object, where: str) -> ContentBlock:
     :raises LlmError: ``INVALID_REQUEST``; the message names the place, never the content.
     """
     if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
-        raise LlmError("INVALID_REQUEST", f"{where} is not a content block: an object with a string `type` is expected.")
+        raise LlmError("INVALID_REQUEST", f"{where} is not a content block; expected an object with a string `type`.")
     if value["type"] not in _KNOWN:
         return OpaqueBlock(dict(value))
     try:
-        return msgspec.convert(value, KnownBlock)
+        known: KnownBlock = msgspec.convert(value, KnownBlock)
     except msgspec.ValidationError as error:
         raise invalid(where, error) from None
+    return known
 
 
 def block_to_wire(block: ContentBlock) -> dict[str, Any]:

@@ -72,4 +72,3 @@ class AbortController:
         signal._listeners.clear()
         for listener in listeners:
             listener()
-

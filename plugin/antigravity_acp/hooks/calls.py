@@ -1,13 +1,14 @@
 """A tool call and its result, as hooks, approvals and tools see them.
 
-Owns: :class:`ToolCall` and :class:`ToolResult`. Both are immutable: a hook judges a call, it does not change it.
+Owns: :class:`ToolCall` and :class:`ToolResult`, both immutable: a hook judges a call, it does not change it; and
+:class:`ToolError`, how a tool says what went wrong.
 """
 
 from typing import Any, Literal
 
 import msgspec
 
-from ..contract import ContentBlock, TextBlock
+from antigravity_acp.contract import ContentBlock, TextBlock
 
 #: What a tool does to the world; decides how an approval may be widened. ``execute`` is never granted for a whole turn.
 ToolKind = Literal["read", "edit", "execute", "other"]
@@ -60,3 +61,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"ToolResult(blocks={len(self.content)}, is_error={self.is_error})"
+
+
+class ToolError(Exception):
+    """A tool cannot do what was asked. The text goes to the model as an error result; it is never logged."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import pluggy
 
+from antigravity_acp.contract import LlmError
+from antigravity_acp.limits import HOOK_TIMEOUT_S
 from antigravity_control import Decision, strictest
 
-from ..contract import LlmError
-from ..limits import HOOK_TIMEOUT_S
 from .calls import ToolCall, ToolResult
 from .schema import Schema
 from .specs import PROJECT, PluginSpecs
@@ -89,9 +89,12 @@ class PluginManager:
             raise PluginError(name, "check", "the same object is mounted under another name")
         try:
             self._pluggy.register(plugin, name)
-        except Exception as error:  # pluggy's own errors, and whatever a foreign object raises when it is looked at
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
             self._forget(name)
-            raise PluginError(name, "check", _spec_fault(error)) from None
+            # Of pluggy's own text nothing is kept: it shows the plugin object, whose repr is not ours to print.
+            wrong_arguments = isinstance(error, pluggy.PluginValidationError)
+            reason = "a hook has arguments that its specification has not" if wrong_arguments else describe(error)
+            raise PluginError(name, "check", reason) from None
         try:
             self._check(name, plugin)
         except PluginError:
@@ -141,7 +144,7 @@ class PluginManager:
                 answer = await _invoke(impl, call=call)
                 if answer is not None and not isinstance(answer, Decision):
                     raise TypeError("before_tool must return a Decision or None")
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
                 _log.warning("plugin `%s` failed in before_tool: %s", impl.plugin_name, describe(error))
                 reason = f"The plugin `{impl.plugin_name}` could not judge this call, so it is denied."
                 opinions.append(Decision("deny", reason, source))
@@ -157,7 +160,7 @@ class PluginManager:
                 answer = await _invoke(impl, call=call, result=result)
                 if answer is not None and not isinstance(answer, ToolResult):
                     raise TypeError("after_tool must return a ToolResult or None")
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
                 _log.warning("plugin `%s` failed in after_tool: %s", impl.plugin_name, describe(error))
                 continue
             if answer is not None:
@@ -170,7 +173,7 @@ class PluginManager:
                 continue
             try:
                 await _invoke(impl, **arguments)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
                 raise PluginError(name, hook, describe(error)) from None
 
     def _implementations(self, hook: str) -> Iterator[pluggy.HookImpl]:
@@ -179,11 +182,13 @@ class PluginManager:
         return reversed(caller.get_hookimpls())
 
     def _check(self, name: str, plugin: object) -> None:
+        callers = self._pluggy.get_hookcallers(plugin) or []
         try:
             self._pluggy.check_pending()
-        except pluggy.PluginValidationError as error:
-            raise PluginError(name, "check", _spec_fault(error)) from None
-        callers = self._pluggy.get_hookcallers(plugin) or []
+        except pluggy.PluginValidationError:
+            unknown = ", ".join(f"`{caller.name}`" for caller in callers if not caller.has_spec())
+            known = ", ".join(hook for hook in vars(PluginSpecs) if not hook.startswith("_"))
+            raise PluginError(name, "check", f"there is no hook {unknown}; known hooks: {known}") from None
         mine = [impl for caller in callers for impl in caller.get_hookimpls() if impl.plugin is plugin]
         if not mine:
             raise PluginError(name, "check", "it implements no hook; is `hookimpl` missing, or is this no plugin?")
@@ -193,14 +198,6 @@ class PluginManager:
     def _forget(self, name: str) -> None:
         if self._pluggy.has_plugin(name):
             self._pluggy.unregister(name=name)
-
-
-def _spec_fault(error: Exception) -> str:
-    if not isinstance(error, pluggy.PluginValidationError):
-        return describe(error)
-    # Only the first line is pluggy's sentence; what follows shows the plugin object, whose repr is not ours to print.
-    known = ", ".join(name for name in vars(PluginSpecs) if not name.startswith("_"))
-    return f"a hook has an unknown name or arguments; known hooks: {known}"
 
 
 async def _invoke(impl: pluggy.HookImpl, **arguments: Any) -> Any:

@@ -9,9 +9,10 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from ..contract import LlmError
-from ..manifest import Manifest, manifest
-from ..settings import Settings
+from antigravity_acp.contract import LlmError
+from antigravity_acp.manifest import Manifest, manifest
+from antigravity_acp.settings import Settings
+
 from .specs import hookimpl
 
 
@@ -62,7 +63,7 @@ class AntigravityPlugin:
 
 
 def _mount(llm: Any, settings: Settings) -> Callable[[], Awaitable[None]]:
-    from ..adapter import AntigravityAdapter
+    from antigravity_acp.adapter import AntigravityAdapter
 
     adapter = AntigravityAdapter(settings)
     # Nothing of the adapter runs before its first request, so a refused registration leaves nothing to end.
@@ -91,3 +92,7 @@ inject = plugin.inject
 def apply(ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
     """Mount in a Cordis runtime for Python; see :meth:`AntigravityPlugin.apply`."""
     return plugin.apply(ctx, config)
+
+
+# The same declarations for those who mount the function instead of the module.
+vars(apply).update(name=name, inject=inject)

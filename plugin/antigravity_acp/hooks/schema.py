@@ -29,13 +29,13 @@ class Schema:
             self._validator = jsonschema_rs.validator_for(
                 schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions(), mask="the value"
             )
-        except Exception as error:  # the library raises several unrelated types for schemas it cannot compile
+        except Exception as error:  # noqa: BLE001 - the library raises several unrelated types for schemas it cannot compile
             raise ValueError(f"it is not a JSON Schema that can be used ({type(error).__name__})") from None
 
     def faults(self, value: object) -> list[str]:
         """What is wrong with a value, a few sentences at most; empty when it is valid."""
         found: list[str] = []
-        for error in self._validator.iter_errors(value):  # type: ignore[arg-type]  # any JSON value; a fault otherwise
+        for error in self._validator.iter_errors(value):
             place = ".".join(str(part) for part in error.instance_path)
             text = error.message if len(error.message) <= _MAX_FAULT_CHARS else error.message[:_MAX_FAULT_CHARS] + "…"
             found.append(f"`{place}`: {text}" if place else text)

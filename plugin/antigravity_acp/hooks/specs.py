@@ -7,8 +7,9 @@ A plugin object may carry ``manifest``: an object or mapping with ``settings``, 
 validated against that schema before ``configure`` is called.
 """
 
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
 
 import pluggy
 
@@ -16,20 +17,24 @@ from antigravity_control import Decision
 
 from .calls import ToolCall, ToolResult
 
-if TYPE_CHECKING:
-    # The host stands above this room; hooks name its context for readers and type checkers only.
-    from typing import Protocol
 
-    class HostContext(Protocol):
-        """What hooks use of :class:`antigravity_acp.host.Context`."""
+class HostContext(Protocol):
+    """What a hook may use of the host's context; `antigravity_acp.host.Context` is one."""
 
-        @property
-        def llm(self) -> Any: ...
-        @property
-        def tools(self) -> Any: ...
-        @property
-        def logger(self) -> Any: ...
-        def effect(self, disposer: Any, label: str = "") -> Any: ...
+    @property
+    def llm(self) -> Any:
+        """The model registry: ``register_adapter``, ``stream`` and the rest."""
+
+    @property
+    def tools(self) -> Any:
+        """The tool registry: ``register``."""
+
+    @property
+    def logger(self) -> logging.Logger:
+        """A logger named after the plugin."""
+
+    def effect(self, disposer: Callable[[], object], label: str = "") -> Callable[[], Awaitable[None]]:
+        """Have something undone with the plugin's scope."""
 
 
 #: The project name of the hooks; the entry point group of plugins is ``dsh.plugins``.
@@ -52,11 +57,11 @@ class PluginSpecs:
         """
 
     @hookspec
-    def register(self, ctx: "HostContext") -> Awaitable[None] | None:
+    def register(self, ctx: HostContext) -> Awaitable[None] | None:
         """Register adapters, tools, services and effects in the plugin's own scope; all are undone with it."""
 
     @hookspec
-    def ready(self, ctx: "HostContext") -> Awaitable[None] | None:
+    def ready(self, ctx: HostContext) -> Awaitable[None] | None:
         """Every plugin is registered; routes and tools of the others can be used."""
 
     @hookspec
@@ -74,5 +79,5 @@ class PluginSpecs:
         """
 
     @hookspec
-    def dispose(self, ctx: "HostContext") -> Awaitable[None] | None:
+    def dispose(self, ctx: HostContext) -> Awaitable[None] | None:
         """The plugin's scope is about to be undone; what it registered is still there."""

@@ -4,7 +4,7 @@ Owns: the numbering and the open block of one generation. Text and thoughts each
 kind closes one and opens the next; tool calls are blocks of their own. ``end`` closes whatever is open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from ..contract import (
     BlockEnd,
@@ -39,42 +39,32 @@ class BlockWriter:
         """All visible text so far."""
         return "".join(self._texts)
 
-    def delta(self, text: str, *, thinking: bool) -> Iterator[StreamChunk]:
-        """More text of the answer or of a thought."""
+    def delta(self, text: str, *, thinking: bool) -> Sequence[StreamChunk]:
+        """More text of the answer or of a thought: one chunk, after those that open its block."""
+        before: Sequence[StreamChunk] = ()
         if not self._open or self._thinking is not thinking:
-            yield from self.end()
+            before = (*self.end(), BlockStart(self._next, "reasoning" if thinking else "text"))
             self._open, self._thinking = True, thinking
             self._next += 1
-            yield BlockStart(self._next - 1, "reasoning" if thinking else "text")
-        self._parts.append(text)
-        yield ReasoningDelta(self._next - 1, text) if thinking else TextDelta(self._next - 1, text)
-
-    def continues(self, *, thinking: bool) -> bool:
-        """Whether the open block is of this kind, so that one more delta is one chunk."""
-        return self._open and self._thinking is thinking
-
-    def more(self, text: str) -> StreamChunk:
-        """One more delta of the open block; only after :meth:`continues` said so."""
         self._parts.append(text)
         index = self._next - 1
-        return ReasoningDelta(index, text) if self._thinking else TextDelta(index, text)
+        return (*before, ReasoningDelta(index, text) if thinking else TextDelta(index, text))
 
-    def call(self, block: ToolCallBlock) -> Iterator[StreamChunk]:
+    def call(self, block: ToolCallBlock) -> Sequence[StreamChunk]:
         """A whole tool call."""
-        yield from self.end()
+        before = self.end()
         index = self._next
         self._next += 1
-        yield BlockStart(index, "tool-call")
-        yield ToolCallDelta(index, block.id, block.arguments, block.name)
-        yield BlockEnd(index, block)
+        delta = ToolCallDelta(index, block.id, block.arguments, block.name)
+        return (*before, BlockStart(index, "tool-call"), delta, BlockEnd(index, block))
 
-    def end(self) -> Iterator[StreamChunk]:
+    def end(self) -> Sequence[StreamChunk]:
         """Close the open block, if there is one."""
         if not self._open:
-            return
+            return ()
         whole = "".join(self._parts)
         self._parts = []
         self._open = False
         if not self._thinking:
             self._texts.append(whole)
-        yield BlockEnd(self._next - 1, ReasoningBlock(whole) if self._thinking else TextBlock(whole))
+        return (BlockEnd(self._next - 1, ReasoningBlock(whole) if self._thinking else TextBlock(whole)),)

@@ -7,17 +7,15 @@ What is compared of a message is what the model sees: role, blocks, call id and 
 host's bookkeeping and may be rebuilt. Thoughts of the assistant may be left out of the host's history.
 """
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
 
 import msgspec
 
 from ..contract import GenerateOptions, Message, ReasoningBlock, TextBlock, ToolCallBlock, ToolSchema
-from ..contract.content import block_to_wire
 
 
 class Verdict(Enum):
@@ -31,10 +29,10 @@ class Verdict(Enum):
 
 
 class Suspension(msgspec.Struct, frozen=True):
-    """What an exchange remembers when it hands tool calls to the host; of the history only a digest.
+    """What an exchange remembers while the host runs its tools; gone with the exchange.
 
-    :param length: number of messages of the generation that ended with the calls.
-    :param prefix: digest of those messages.
+    :param prefix: the messages of the generation that ended with the calls, as the host gave them. Held, not digested:
+        a host in this process gives the same objects again, so that a turn of many rounds does not get slower.
     :param text: visible text that was streamed in that generation.
     :param calls: the exposed calls.
     """
@@ -44,8 +42,7 @@ class Suspension(msgspec.Struct, frozen=True):
     system: str | None
     session_id: str | None
     tools: tuple[ToolSchema, ...]
-    length: int
-    prefix: bytes
+    prefix: tuple[Message, ...]
     text: str
     calls: tuple[ToolCallBlock, ...]
 
@@ -58,8 +55,7 @@ class Suspension(msgspec.Struct, frozen=True):
             system=options.system,
             session_id=options.session_id,
             tools=options.tools,
-            length=len(options.messages),
-            prefix=digest(options.messages),
+            prefix=options.messages,
             text=text,
             calls=tuple(calls),
         )
@@ -69,7 +65,7 @@ def judge_continuation(suspension: Suspension, options: GenerateOptions) -> Verd
     """Hold a request against a suspended exchange."""
     if not _same_context(suspension, options):
         return Verdict.CHANGED
-    added = options.messages[suspension.length :]
+    added = options.messages[len(suspension.prefix) :]
     if not added or not _same_answer(suspension, added[0]):
         return Verdict.CHANGED
     results = added[1:]
@@ -88,7 +84,8 @@ def _same_context(before: Suspension, options: GenerateOptions) -> bool:
         and before.system == options.system
         and before.session_id == options.session_id
         and _by_name(before.tools) == _by_name(options.tools)
-        and digest(options.messages[: before.length]) == before.prefix
+        and len(options.messages) >= len(before.prefix)
+        and all(map(_same_message, before.prefix, options.messages))
     )
 
 
@@ -130,16 +127,10 @@ def _same_json(one: object, other: object) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
-def digest(messages: Iterable[Message]) -> bytes:
-    """SHA-256 over what the model sees of each message."""
-    hasher = hashlib.sha256()
-    for message in messages:
-        seen = [
-            message.role,
-            message.tool_call_id,
-            message.is_error,
-            [block_to_wire(block) for block in message.content if not isinstance(block, ReasoningBlock)],
-        ]
-        data = json.dumps(seen, sort_keys=True, separators=(",", ":")).encode("ascii")
-        hasher.update(len(data).to_bytes(8, "big") + data)
-    return hasher.digest()
+def _same_message(one: Message, other: Message) -> bool:
+    return one is other or _seen(one) == _seen(other)
+
+
+def _seen(message: Message) -> tuple[object, ...]:
+    content = [block for block in message.content if not isinstance(block, ReasoningBlock)]
+    return message.role, message.tool_call_id, message.is_error, content

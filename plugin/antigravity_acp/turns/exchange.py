@@ -9,7 +9,7 @@ Never: executes a tool, keeps history, resumes a finished session.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import anyio
 
@@ -30,7 +30,6 @@ from ..acp.permissions import Cancelled
 from ..bridge import Bridge, Catalogue, Endpoint, ParkedCall
 from ..contract import (
     AbortSignal,
-    BlockEnd,
     Finish,
     FinishReason,
     GenerateOptions,
@@ -180,62 +179,62 @@ class Exchange:
             if call is not None:
                 call.resolve(message.content, is_error=message.is_error)
 
-    async def segment(self, options: GenerateOptions) -> AsyncIterator[StreamChunk]:
+    async def segment(self, options: GenerateOptions) -> AsyncGenerator[StreamChunk, None]:
         """One stream call: chunks until the agent calls tools or ends its turn.
 
         :raises LlmError: when the generation fails; open blocks are closed first.
         """
         writer = BlockWriter()
         deadline = asyncio.get_running_loop().time() + self._settings.timeout_ms / 1000
+        finished = False
         self._listen(options.signal)
         try:
-            while True:
+            while not finished:
                 item = self._mailbox.take()
                 if item is None:
-                    try:
-                        async with asyncio.timeout_at(deadline):
-                            await self._mailbox.wait()
-                    except TimeoutError:
-                        self._mailbox.cut(Failed(LlmError("ACP_TIMEOUT", _TIMEOUT.format(self._settings.timeout_ms))))
+                    await self._wait(deadline)
                 elif isinstance(item, AgentText | AgentThought):
-                    thinking = isinstance(item, AgentThought)
-                    if writer.continues(thinking=thinking):
-                        yield writer.more(item.text)
-                    else:
-                        for chunk in writer.delta(item.text, thinking=thinking):
-                            yield chunk
-                elif isinstance(item, Calls):
-                    blocks = [ToolCallBlock(call.id, call.name, call.arguments) for call in item.calls]
-                    for block in blocks:
-                        for chunk in writer.call(block):
-                            yield chunk
-                    self._suspend(options, writer.text, item.calls, blocks)
-                    yield Finish(FinishReason("tool-calls"))
-                    return
-                elif isinstance(item, PromptOutcome):
-                    for chunk in writer.end():
+                    for chunk in writer.delta(item.text, thinking=isinstance(item, AgentThought)):
                         yield chunk
-                    self.release()
-                    for chunk in _finish(item, writer):
-                        yield chunk
-                    return
                 else:
                     for chunk in writer.end():
                         yield chunk
-                    raise item.error
+                    for chunk in self._conclude(item, options, writer):
+                        # Before the yield: a consumer may stop right after the finish, and a suspended turn then stays.
+                        finished = isinstance(chunk, Finish)
+                        yield chunk
         finally:
+            if not finished:
+                self.abort()
             if self.suspension is None:
-                self.release()
                 self._forget_signal()
 
-    def _suspend(
-        self, options: GenerateOptions, text: str, calls: Sequence[ParkedCall], blocks: Sequence[ToolCallBlock]
-    ) -> None:
-        self.suspension = Suspension.of(options, text, blocks)
-        self._open_calls = {call.id: call for call in calls}
+    async def _wait(self, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._mailbox.wait()
+        except TimeoutError:
+            self._mailbox.cut(Failed(LlmError("ACP_TIMEOUT", _TIMEOUT.format(self._settings.timeout_ms))))
+
+    def _conclude(
+        self, item: Calls | PromptOutcome | Failed, options: GenerateOptions, writer: BlockWriter
+    ) -> Sequence[StreamChunk]:
+        """The last chunks of a stream call.
+
+        :raises LlmError: when it failed.
+        """
+        if isinstance(item, Failed):
+            raise item.error
+        if isinstance(item, PromptOutcome):
+            self.release()
+            return _finish(item, writer)
+        blocks = [ToolCallBlock(call.id, call.name, call.arguments) for call in item.calls]
+        self._open_calls = {call.id: call for call in item.calls}
+        self.suspension = Suspension.of(options, writer.text, blocks)
         self._tool_timer = asyncio.get_running_loop().call_later(
             self._settings.tool_timeout_ms / 1000, self._on_tool_timeout
         )
+        return [*(chunk for block in blocks for chunk in writer.call(block)), Finish(FinishReason("tool-calls"))]
 
     def _on_tool_timeout(self) -> None:
         self._end(Failed(LlmError("ACP_TOOL_TIMEOUT")))
@@ -307,11 +306,10 @@ _TIMEOUT = (
 )
 
 
-def _finish(outcome: PromptOutcome, writer: BlockWriter) -> list[StreamChunk | BlockEnd]:
+def _finish(outcome: PromptOutcome, writer: BlockWriter) -> Sequence[StreamChunk]:
     if error := stop_reason_error(outcome.stop_reason):
         raise error
     if writer.count == 0:
         raise LlmError("EMPTY_RESPONSE")
-    kind = "max-tokens" if outcome.stop_reason == "max_tokens" else "stop"
     usage = [Usage(outcome.usage)] if outcome.usage else []
-    return [*usage, Finish(FinishReason(kind))]  # type: ignore[arg-type]
+    return [*usage, Finish(FinishReason("max-tokens" if outcome.stop_reason == "max_tokens" else "stop"))]

@@ -66,7 +66,7 @@ class TurnRegistry:
             raise LlmError("ACP_SESSION_BUSY")
         verdict = judge_continuation(exchange.suspension, options)
         if verdict is Verdict.CONTINUES:
-            exchange.resume(options.messages[exchange.suspension.length + 1 :])
+            exchange.resume(options.messages[len(exchange.suspension.prefix) + 1 :])
             return exchange
         self.drop(exchange)
         if verdict is Verdict.RESULTS_WRONG:
@@ -86,13 +86,17 @@ class TurnRegistry:
 
     def _find(self, options: GenerateOptions) -> Exchange | None:
         if options.session_id is not None:
-            return next((one for one in self._live() if one.session_id == options.session_id and not one.auxiliary), None)
+            return next(
+                (one for one in self._live() if one.session_id == options.session_id and not one.auxiliary), None
+            )
         results = {message.tool_call_id for message in options.messages if message.role == "tool"}
         return next(
             (
                 one
                 for one in self._live()
-                if one.session_id is None and one.suspension and any(call.id in results for call in one.suspension.calls)
+                if one.session_id is None
+                and one.suspension
+                and any(call.id in results for call in one.suspension.calls)
             ),
             None,
         )

@@ -16,8 +16,9 @@ STEPS (an object with one of these keys; other keys of the same object are its o
 ``call`` CALL            one MCP tool call; CALL is {"name": ..., "arguments": {...}}
 ``calls`` [CALL]         several; ``parallel`` true sends them at once, each on a connection of its own
                          options of both: ``permission`` SHAPE or false (default: option ``permission``),
-                         ``announce`` false leaves out the ``tool_call`` update, ``times`` N repeats it with the same
-                         JSON-RPC id, ``hang_up`` SECONDS closes the connection while the call waits,
+                         ``announce`` false leaves out the ``tool_call`` update, ``times`` N sends that update N times,
+                         word for word; ``resend`` N sends the tools/call request N times with one JSON-RPC id,
+                         ``hang_up`` SECONDS closes the connection while the call waits,
                          ``ignore_refusal`` true calls although the permission was refused, ``id`` STR the toolCallId,
                          ``exact`` true takes the name as it is. Says ``result:<name>:<text>`` or
                          ``error:<name>:<text>`` for each unless ``quiet`` is true.
@@ -30,8 +31,8 @@ STEPS (an object with one of these keys; other keys of the same object are its o
 ``raw`` STR              a line on stdout as it is; ``hex`` STR the same from bytes; ``times`` N
 ``long_line`` N          one text chunk of N characters in a single line
 ``stderr`` N             N bytes on stderr before going on; ``text`` STR that text instead
-``tell`` "prompt"|"cwd"|"env"|"initialize"|"session"|"requests"|"pid"   says it as JSON (``names`` [STR] for env);
-                         "requests" lists every request and notification method that came in
+``tell`` "prompt"|"cwd"|"env"|"initialize"|"session"|"requests"|"pid"   says it as JSON (``names`` [STR]
+                         for env); "requests" lists every request and notification method that came in
 ``sleep`` SECONDS        ``wait_cancel`` SECONDS  waits for ``session/cancel``, then the turn ends as cancelled
 ``grandchild`` "plain"|"setsid"   starts a child that sleeps and holds stdout; says ``grandchild:<pid>``
 ``stop`` STR             stop reason (default end_turn)      ``usage`` {...}       goes into the response as it is
@@ -70,6 +71,7 @@ import sys
 import threading
 import time
 import uuid
+from pathlib import Path
 
 OPTIONS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 MARK = "@loopback"
@@ -116,7 +118,9 @@ class Wire:
 
 
 def encode(message):
-    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
 
 
 WIRE = Wire()
@@ -151,6 +155,14 @@ class Mcp:
 
     def post(self, message):
         http = self.connection()
+        try:
+            self.send(http, message)
+            return self.parse(http.getresponse(), message)
+        except OSError as error:
+            self.close()
+            return failure(error)
+
+    def send(self, http, message):
         headers = {
             **self.headers,
             "Content-Type": "application/json",
@@ -158,13 +170,11 @@ class Mcp:
         }
         if self.ready:
             headers["MCP-Protocol-Version"] = OPTIONS.get("mcp_version", "2025-06-18")
-        try:
-            http.request("POST", self.where.path, json.dumps(message).encode(), headers)
-            response = http.getresponse()
-            body = response.read()
-        except OSError as error:
-            self.close()
-            return {"error": {"code": -1, "message": f"http: {type(error).__name__}"}}
+        http.request("POST", self.where.path, json.dumps(message).encode(), headers)
+
+    @staticmethod
+    def parse(response, message):
+        body = response.read()
         if "event-stream" in (response.headers.get("Content-Type") or ""):
             found = {}
             for event in body.decode().replace("\r\n", "\n").split("\n\n"):
@@ -179,12 +189,56 @@ class Mcp:
         except ValueError:
             return {"error": {"code": response.status, "message": "not JSON"}}
 
-    def rpc(self, method, params=None, key=None):
+    def together(self, requests):
+        """Send several requests at once, each on a connection of its own; returns a reader for each answer."""
+        import socket
+
+        opened = []
+        for method, params in requests:
+            message = self.message(method, params)
+            body = json.dumps(message).encode()
+            headers = {
+                **self.headers,
+                "Host": self.where.netloc,
+                "Content-Type": "application/json",
+                "Content-Length": len(body),
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": OPTIONS.get("mcp_version", "2025-06-18"),
+            }
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            data = f"POST {self.where.path} HTTP/1.1\r\n{head}\r\n".encode() + body
+            sock = socket.create_connection((self.where.hostname, self.where.port))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            opened.append((sock, data, message))
+        # All connections stand and all bytes are ready before the first is sent: together means together.
+        for sock, data, _ in opened:
+            sock.sendall(data)
+        return [self.reader(sock, message) for sock, _, message in opened]
+
+    def reader(self, sock, message):
+        import http.client
+
+        def read():
+            try:
+                response = http.client.HTTPResponse(sock, method="POST")
+                response.begin()
+                return self.parse(response, message)
+            except OSError as error:
+                return failure(error)
+            finally:
+                sock.close()
+
+        return read
+
+    def message(self, method, params=None, key=None):
         if key is None:
             with self.lock:
                 self.next += 1
                 key = self.next
-        return self.post({"jsonrpc": "2.0", "id": key, "method": method, "params": params or {}})
+        return {"jsonrpc": "2.0", "id": key, "method": method, "params": params or {}}
+
+    def rpc(self, method, params=None, key=None):
+        return self.post(self.message(method, params, key))
 
     def open(self):
         if not self.ready:
@@ -213,6 +267,10 @@ class Mcp:
         if not close:
             close = [tool["name"] for tool in tools if wanted in (tool.get("description") or "")]
         return close[0] if close else wanted
+
+
+def failure(error):
+    return {"error": {"code": -1, "message": f"http: {type(error).__name__}"}}
 
 
 class Session:
@@ -308,7 +366,13 @@ class Session:
             return
         # Asked one after another, as agents do, then sent together.
         ready = [prepared for prepared in (self.prepare(call, step) for call in calls) if prepared]
-        threads = [threading.Thread(target=self.perform, args=(*item, step), daemon=True) for item in ready]
+        readers = self.mcp.together(
+            [("tools/call", {"name": tool, "arguments": call.get("arguments", {})}) for call, tool, _ in ready]
+        )
+        threads = [
+            threading.Thread(target=lambda i=item, r=read: self.report(i[0], i[2], r(), step), daemon=True)
+            for item, read in zip(ready, readers, strict=True)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -335,27 +399,37 @@ class Session:
         tool = call["name"] if step.get("exact") else self.mcp.exported(call["name"])
         shape = step.get("permission", OPTIONS.get("permission", "official"))
         self.calls += 1
-        call_id = step.get("id") or (f"mcp_{self.mcp.name}_{tool}__{self.calls}" if shape == "gemini" else f"call_{self.calls}")
-        if shape != "gemini" and step.get("announce", True):
-            self.announce(call_id, tool)
+        call_id = step.get("id") or (
+            f"mcp_{self.mcp.name}_{tool}__{self.calls}" if shape == "gemini" else f"call_{self.calls}"
+        )
+        if shape != "gemini":
+            for _ in range(int(step.get("announce", True))):
+                self.announce(call_id, tool)
         if shape:
             outcome = self.permission(shape, tool, call_id, step)
-            if outcome.get("outcome") != "selected" or "reject" in outcome.get("optionId", ""):
-                if not step.get("ignore_refusal"):
-                    self.update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "failed"})
-                    self.say(f"refused:{call['name']}:{json.dumps(outcome, sort_keys=True)}")
-                    return None
+            refused = outcome.get("outcome") != "selected" or "reject" in outcome.get("optionId", "")
+            if refused and not step.get("ignore_refusal"):
+                self.update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "failed"})
+                self.say(f"refused:{call['name']}:{json.dumps(outcome, sort_keys=True)}")
+                return None
         return call, tool, call_id
 
     def announce(self, call_id, tool, status="pending"):
         meta = {"mcp": {"server": self.mcp.name, "tool": tool}}
         title = f"{self.mcp.name}_{tool}"
         self.update(
-            {"sessionUpdate": "tool_call", "toolCallId": call_id, "title": title, "kind": "other", "status": status, "_meta": meta}
+            {
+                "sessionUpdate": "tool_call",
+                "toolCallId": call_id,
+                "title": title,
+                "kind": "other",
+                "status": status,
+                "_meta": meta,
+            }
         )
 
     def perform(self, call, tool, call_id, step):
-        times = step.get("times", 1)
+        times = step.get("resend", 1)
         key = f"req-{call_id}" if times > 1 else None
         params = {"name": tool, "arguments": call.get("arguments", {})}
         if "hang_up" in step:
@@ -435,7 +509,11 @@ class Session:
             call["_meta"] = meta
             options = [*once, {"optionId": "again", "name": "Allow too", "kind": "allow_once"}]
         elif shape == "malformed":
-            return WIRE.request("session/request_permission", {"sessionId": self.id, "toolCall": 7}).get("result", {}).get("outcome", {})
+            return (
+                WIRE.request("session/request_permission", {"sessionId": self.id, "toolCall": 7})
+                .get("result", {})
+                .get("outcome", {})
+            )
         else:
             call["_meta"] = meta
         params = {"sessionId": step.get("session", self.id), "toolCall": call, "options": step.get("options", options)}
@@ -445,10 +523,16 @@ class Session:
     def do_ask(self, shape, step):
         tool = step.get("tool")
         if self.mcp and not step.get("exact"):
-            tool = self.mcp.exported(tool) if tool else (self.mcp.tools or self.mcp.list() or [{"name": "none"}])[0]["name"]
+            tool = (
+                self.mcp.exported(tool)
+                if tool
+                else (self.mcp.tools or self.mcp.list() or [{"name": "none"}])[0]["name"]
+            )
         tool = tool or "none"
         self.calls += 1
-        call_id = step.get("id") or (f"mcp_{self.mcp.name}_{tool}__{self.calls}" if shape == "gemini" and self.mcp else f"ask_{self.calls}")
+        call_id = step.get("id") or (
+            f"mcp_{self.mcp.name}_{tool}__{self.calls}" if shape == "gemini" and self.mcp else f"ask_{self.calls}"
+        )
         if shape == "official" and step.get("announce", True) and self.mcp:
             self.announce(call_id, tool)
         self.say("outcome:" + json.dumps(self.permission(shape, tool, call_id, step), sort_keys=True))
@@ -463,7 +547,13 @@ class Session:
         self.say("mcp:" + json.dumps(answer.get("result", answer.get("error", answer)), sort_keys=True))
 
     def do_native(self, value, _):
-        base = {"sessionUpdate": "tool_call", "toolCallId": "native-1", "title": "Run ls", "kind": "execute", "status": "in_progress"}
+        base = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": "native-1",
+            "title": "Run ls",
+            "kind": "execute",
+            "status": "in_progress",
+        }
         self.update({**base, **(value if isinstance(value, dict) else {})})
 
     def do_update(self, value, step):
@@ -503,10 +593,11 @@ class Session:
         self.cancelled.wait(seconds)
 
     def do_wait_cancel(self, seconds, _):
-        if self.cancelled.wait(seconds if isinstance(seconds, (int, float)) and seconds is not True else 60):
-            if OPTIONS.get("cancel") != "ignore":
-                raise self.cancel_answer()
-        time.sleep(0 if OPTIONS.get("cancel") != "ignore" else 600)
+        cancelled = self.cancelled.wait(60 if seconds is True else seconds)
+        if OPTIONS.get("cancel") == "ignore":
+            time.sleep(600)
+        elif cancelled:
+            raise self.cancel_answer()
 
     def do_grandchild(self, how, _):
         child = subprocess.Popen(
@@ -544,7 +635,11 @@ STEPS = {name[3:]: action for name, action in vars(Session).items() if name.star
 
 
 def gemini_options():
-    rows = (("proceed_always_server", "allow_always"), ("proceed_always_tool", "allow_always"), ("proceed_once", "allow_once"))
+    rows = (
+        ("proceed_always_server", "allow_always"),
+        ("proceed_always_tool", "allow_always"),
+        ("proceed_once", "allow_once"),
+    )
     return [{"optionId": key, "name": key, "kind": kind} for key, kind in (*rows, ("cancel", "reject_once"))]
 
 
@@ -584,7 +679,7 @@ class Agent:
         self.signed_in = False
         self.seen = []
         self.prompt_id = None
-        self.record = open(OPTIONS["record"], "a", encoding="utf-8") if OPTIONS.get("record") else None
+        self.record = OPTIONS.get("record")
 
     def serve(self):
         for line in sys.stdin.buffer:
@@ -594,8 +689,8 @@ class Agent:
                 WIRE.send(id=None, error={"code": -32700, "message": "parse error"})
                 continue
             if self.record:
-                self.record.write(json.dumps(message) + "\n")
-                self.record.flush()
+                with Path(self.record).open("a", encoding="utf-8") as record:
+                    record.write(json.dumps(message) + "\n")
             if "method" not in message:
                 WIRE.answered(message)
                 continue
@@ -693,7 +788,13 @@ class Agent:
         if style == "grouped":
             values = [{"group": "g", "name": "Group", "options": values}]
         option = {"id": "model", "name": "Model", "category": "model", "type": "select"}
-        other = {"id": "mode", "name": "Mode", "type": "select", "currentValue": "a", "options": [{"value": "a", "name": "A"}]}
+        other = {
+            "id": "mode",
+            "name": "Mode",
+            "type": "select",
+            "currentValue": "a",
+            "options": [{"value": "a", "name": "A"}],
+        }
         return {"configOptions": [other, {**option, "currentValue": session.model, "options": values}]}
 
     def choose(self, params, model):

@@ -1,0 +1,192 @@
+"""One tool call from the model's words to its result.
+
+Owns: the path of a call: parse, validate, ask the hooks, ask the approver, run, show the hooks. Each step that fails
+becomes an error result; nothing of it escapes as an exception except cancellation of the whole turn's task.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from antigravity_acp.contract import AbortSignal, ContentBlock, TextBlock, ToolCallBlock
+from antigravity_acp.hooks import PluginManager, ToolCall, ToolError, ToolResult
+from antigravity_acp.limits import APPROVAL_TIMEOUT_S, MAX_RESULT_CHARS, TOOL_RUN_TIMEOUT_S
+from antigravity_control import Decision
+
+from .approvals import ApprovalRequest, Approver
+from .events import LoopEvent, ToolDecided, ToolEnded, ToolStarted
+from .tools import ToolContext, ToolRegistry, Workspace
+from .tools.registry import RegisteredTool
+
+_log = logging.getLogger("antigravity_acp.host.loop")
+
+T = TypeVar("T")
+
+#: What the model is told of a call that the turn's cancellation ended, or kept from running.
+CANCELLED = "The turn was cancelled before this call had a result."
+
+
+class _AbortedError(Exception):
+    """The turn's signal fired."""
+
+
+class CallRunner(msgspec.Struct, frozen=True):
+    """What the calls of one turn share."""
+
+    tools: ToolRegistry
+    hooks: PluginManager | None
+    approver: Approver
+    workspace: Workspace
+    session_id: str
+    turn_id: str
+    signal: AbortSignal
+    emit: Callable[[LoopEvent], None]
+
+    async def run(self, block: ToolCallBlock) -> ToolResult:
+        """Carry out one call; always a result."""
+        began = time.monotonic()
+        self.emit(ToolStarted(block.id, block.name, block.arguments))
+        result = _bounded_text(await self._result(block))
+        self.emit(ToolEnded(block.id, block.name, result.text, result.is_error, time.monotonic() - began))
+        return result
+
+    async def _result(self, block: ToolCallBlock) -> ToolResult:
+        tool = self.tools.get(block.name)
+        if tool is None:
+            return _error("There is no tool of this name.")
+        arguments = _parse(block.arguments)
+        if arguments is None:
+            return _error("The arguments are not a JSON object.")
+        if faults := tool.schema.faults(arguments):
+            return _error(f"The arguments are not valid: {'; '.join(faults)}.")
+        call = ToolCall(
+            id=block.id,
+            name=block.name,
+            arguments=arguments,
+            kind=tool.kind,
+            session_id=self.session_id,
+            turn_id=self.turn_id,
+            workspace=str(self.workspace.root),
+        )
+        try:
+            decision = await self._judge(call)
+            self.emit(
+                ToolDecided(
+                    call.id,
+                    call.name,
+                    decision.decision,
+                    decision.reason,
+                    decision.source,
+                    decision.rule,
+                    decision.soft,
+                )
+            )
+            if decision.allowed:
+                result = await self._execute(tool, call)
+            else:
+                result = _error(f"The host denied this call. {decision.reason}")
+        except _AbortedError:
+            result = _error(CANCELLED)
+        return await self._shown_to_hooks(call, result)
+
+    async def _judge(self, call: ToolCall) -> Decision:
+        opinion = await self._opinion(call)
+        if opinion is not None and opinion.decision == "deny":
+            return opinion
+        try:
+            decision = await self._until_aborted(
+                lambda: self.approver.decide(ApprovalRequest(call, opinion)), APPROVAL_TIMEOUT_S
+            )
+        except _AbortedError:
+            raise
+        except TimeoutError:
+            return Decision("deny", f"Nobody answered within {APPROVAL_TIMEOUT_S:g} s.", "default")
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
+            _log.warning("the approver failed with %s", type(error).__name__)
+            return Decision("deny", "The approver failed, so the call is denied.", "default")
+        if decision.asks:
+            return Decision("deny", "The approver left the question open, so the call is denied.", "default")
+        return decision
+
+    async def _opinion(self, call: ToolCall) -> Decision | None:
+        hooks = self.hooks
+        return await self._until_aborted(lambda: hooks.before_tool(call), None) if hooks else None
+
+    async def _execute(self, tool: RegisteredTool, call: ToolCall) -> ToolResult:
+        context = ToolContext(workspace=self.workspace, signal=self.signal, call_id=call.id, session_id=self.session_id)
+        try:
+            result = await self._until_aborted(lambda: tool.tool.run(call.arguments, context), TOOL_RUN_TIMEOUT_S)
+        except _AbortedError:
+            raise
+        except TimeoutError:
+            return _error(f"The tool took longer than {TOOL_RUN_TIMEOUT_S:g} s and was ended.")
+        except ToolError as error:
+            return _error(str(error))
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
+            _log.warning("the tool `%s` failed with %s", call.name, type(error).__name__)
+            return _error(f"The tool failed with {type(error).__name__}.")
+        return result if isinstance(result, ToolResult) else _error("The tool gave no result.")
+
+    async def _shown_to_hooks(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        # Not under the signal: an audit must see how a cancelled call ended. Each hook has its own bound.
+        return await self.hooks.after_tool(call, result) if self.hooks else result
+
+    async def _until_aborted(self, work: Callable[[], Awaitable[T]], limit_s: float | None) -> T:
+        """Wait for something of this call; the turn's signal cancels it in place.
+
+        :raises _AbortedError: when the signal fired, whatever the work made of its cancellation.
+        :raises TimeoutError: when the limit was reached.
+        """
+        if self.signal.aborted:
+            raise _AbortedError
+        loop = asyncio.get_running_loop()
+        # In place, not as a task of its own: a cancelled turn waits until the tool has really ended.
+        async with asyncio.timeout(limit_s) as bound:
+            # When the limit is being reached at this very moment, the cancellation is under way already.
+            remove = self.signal.add_listener(lambda: None if bound.expired() else bound.reschedule(loop.time()))
+            try:
+                return await work()
+            except TimeoutError:
+                # A tool's own time-out is its failure, not the limit of this call.
+                raise ToolError("The tool timed out.") from None
+            finally:
+                remove()
+                if self.signal.aborted:
+                    raise _AbortedError
+
+
+def cancelled_result() -> ToolResult:
+    """The result of a call that never ran because the turn ended."""
+    return _error(CANCELLED)
+
+
+def _parse(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult.of(text, is_error=True)
+
+
+def _bounded_text(result: ToolResult) -> ToolResult:
+    """The result with at most the allowed text; a tool of a plugin may know no bound."""
+    room = MAX_RESULT_CHARS
+    content: list[ContentBlock] = []
+    for block in result.content:
+        if isinstance(block, TextBlock) and len(block.text) > room:
+            cut = len(block.text) - room
+            content.append(TextBlock(f"{block.text[:room]}\n[{cut} characters cut here]"))
+            room = 0
+            continue
+        room -= len(block.text) if isinstance(block, TextBlock) else 0
+        content.append(block)
+    return ToolResult(tuple(content), result.is_error)

@@ -1,0 +1,71 @@
+"""run_command: a shell line in the workspace.
+
+Owns: the description that the model reads and the shape of the result. The line is given to ``bash -c`` as it is, with
+the workspace as working directory, no input, and an environment without variables whose names look like credentials.
+It can do what the user can; whether it may run is the approver's to say. When the call ends, everything that the line
+started is ended too.
+"""
+
+import shutil
+from typing import Any, Final, Literal
+
+from antigravity_acp.hooks.calls import ToolError, ToolResult
+from antigravity_acp.limits import COMMAND_TIMEOUT_S, MAX_COMMAND_OUTPUT_BYTES, MAX_COMMAND_TIMEOUT_S
+
+from .process import run_process, scrubbed_environment
+from .registry import ToolContext
+from .workspace import reason
+
+
+class RunCommand:
+    """Runs a shell line."""
+
+    name: Final = "run_command"
+    kind: Literal["execute"] = "execute"
+    description: Final = (
+        "Run a shell line with `bash -c` in the workspace directory. It has no input. stdout and stderr come together; "
+        "long output is cut in the middle. Processes left in the background are ended when the line ends."
+    )
+    parameters: Final[dict[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "minLength": 1, "description": "The line to run."},
+            "timeout_s": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": MAX_COMMAND_TIMEOUT_S,
+                "description": f"Seconds after which it is ended, {COMMAND_TIMEOUT_S:g} by default.",
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    }
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Run it; a line that fails is a result with its exit code, one that ran too long is an error.
+
+        :raises ToolError: when it cannot be started.
+        """
+        command, timeout_s = arguments["command"], arguments.get("timeout_s", COMMAND_TIMEOUT_S)
+        if "\0" in command:
+            raise ToolError("A command cannot hold a NUL character.")
+        bash = shutil.which("bash")
+        if bash is None:
+            raise ToolError("There is no bash on this machine.")
+        try:
+            ended = await run_process(
+                [bash, "-c", command],
+                cwd=context.workspace.root,
+                env=scrubbed_environment(),
+                timeout_s=timeout_s,
+                max_output=MAX_COMMAND_OUTPUT_BYTES,
+            )
+        except (OSError, UnicodeEncodeError) as error:
+            text = reason(error) if isinstance(error, OSError) else "it cannot be encoded"
+            raise ToolError(f"The command cannot be started: {text}.") from None
+        output = ended.output.decode("utf-8", "replace")
+        gap = "" if not output or output.endswith("\n") else "\n"
+        if ended.code is None:
+            return ToolResult.of(f"{output}{gap}[ended after {timeout_s:g} s, with all it had started]", is_error=True)
+        how = f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
+        return ToolResult.of(f"{output}{gap}[{how}]")

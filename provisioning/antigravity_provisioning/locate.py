@@ -1,0 +1,170 @@
+"""Finding an official Antigravity server that is already on the machine.
+
+Owns: the order of the search and what makes a server usable. Pure functions of the file system and the environment;
+starts nothing, downloads nothing, imports nothing of ours.
+
+Facts about the server: the archive holds two programs that must stay side by side, ``agy_acp_server.par`` (Windows:
+``.exe``) and ``localharness_external``; on Linux it is started with ``--uid=`` (ACP registry, entry
+``antigravity-acp``).
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+#: The environment variable that names a server; users of other clients already set it.
+VARIABLE: Final = "AGY_ACP_BIN"
+_STEM: Final = "agy_acp_server"
+_HARNESS: Final = "localharness_external"
+
+
+class OfficialServer(NamedTuple):
+    """A usable server.
+
+    :param path: the program. :param harness: its sibling. :param args: arguments that this platform needs.
+    :param source: how it was found.
+    """
+
+    path: Path
+    harness: Path
+    args: tuple[str, ...]
+    source: Literal["explicit", "environment", "path", "folder"]
+
+
+class LocateError(Exception):
+    """No usable server.
+
+    :param explicit: somebody named one and it is broken, so nothing else was tried.
+    :param searched: the places that were looked at, as a person would write them.
+    """
+
+    def __init__(self, message: str, *, explicit: bool, searched: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.explicit = explicit
+        self.searched = searched
+
+
+def is_server_name(name: str) -> bool:
+    """Whether a file name is that of the official server, in any of its spellings."""
+    return name.lower() in (_STEM, f"{_STEM}.par", f"{_STEM}.exe")
+
+
+def locate(
+    explicit: str = "",
+    *,
+    environ: Mapping[str, str] | None = None,
+    platform: str = sys.platform,
+    home: Path | None = None,
+) -> OfficialServer:
+    """Find a server: ``explicit``, then ``AGY_ACP_BIN``, then ``PATH``, then the user folders that installers use.
+
+    :param explicit: path of a server or of the directory it lies in. :param environ: the process's own when left out.
+    :raises LocateError: with what was searched and what to do; an explicit one that is broken is not replaced.
+    """
+    environment = os.environ if environ is None else environ
+    for value, source, label in (
+        (explicit, "explicit", "The configured server"),
+        (environment.get(VARIABLE, ""), "environment", f"The server that {VARIABLE} names"),
+    ):
+        if value.strip():
+            path = Path(value.strip()).expanduser()
+            fault = _wrong_program(path) or _fault(path := _inside(path, platform), platform)
+            if fault:
+                raise LocateError(f"{label} {fault}", explicit=True)
+            return _server(path, platform, "explicit" if source == "explicit" else "environment")
+    user = Path.home() if home is None else home
+    halves = 0
+    for path, found_by in _candidates(environment, platform, user):
+        if not path.is_file():
+            continue
+        if not _fault(path, platform):
+            return _server(path, platform, found_by)
+        halves += 1
+    searched = (
+        VARIABLE,
+        f"PATH ({', '.join(_names(platform))})",
+        *(label for label, _ in _folders(environment, platform, user)),
+    )
+    incomplete = f" {halves} incomplete copies were skipped: `{_HARNESS}` must lie beside the server." if halves else ""
+    raise LocateError(
+        f"none was found in {'; '.join(searched)}.{incomplete} Download it from the ACP registry "
+        f"(entry `antigravity-acp`), keep its two files together and set `command` or {VARIABLE} to it.",
+        explicit=False,
+        searched=searched,
+    )
+
+
+def _names(platform: str) -> tuple[str, ...]:
+    return (f"{_STEM}.exe",) if platform == "win32" else (_STEM, f"{_STEM}.par")
+
+
+def _folders(environ: Mapping[str, str], platform: str, home: Path) -> list[tuple[str, list[Path]]]:
+    """Folders of the user where installers and guides put the archive, with the name to show."""
+    if platform == "win32":
+        local = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        return [(rf"%LOCALAPPDATA%\{_STEM}", [local / _STEM]), (r"%LOCALAPPDATA%\agy\bin", [local / "agy" / "bin"])]
+    opt = home / ".local" / "opt"
+    unpacked = sorted((path for path in opt.glob("agy-acp-server*") if path.is_dir()), reverse=True)
+    return [
+        ("~/.local/bin", [home / ".local" / "bin"]),
+        (f"~/.local/share/{_STEM}", [home / ".local" / "share" / _STEM]),
+        ("~/.local/opt/agy-acp-server*", unpacked),
+    ]
+
+
+def _candidates(
+    environ: Mapping[str, str], platform: str, home: Path
+) -> Iterator[tuple[Path, Literal["path", "folder"]]]:
+    separator = ";" if platform == "win32" else ":"
+    for folder in environ.get("PATH", "").split(separator):
+        # An empty entry means the current directory, which is nobody's installation.
+        if folder:
+            for name in _names(platform):
+                yield Path(folder) / name, "path"
+    for _, folders in _folders(environ, platform, home):
+        for directory in folders:
+            for name in _names(platform):
+                yield directory / name, "folder"
+
+
+def _inside(path: Path, platform: str) -> Path:
+    """The server in a directory, or the path itself."""
+    if path.is_dir():
+        return next((path / name for name in _names(platform) if (path / name).is_file()), path / _names(platform)[-1])
+    return path
+
+
+def _wrong_program(path: Path) -> str:
+    if path.stem.lower() == "agy":
+        return (
+            f"is `agy`, the Antigravity command line, which does not speak ACP. Name `{_STEM}.par` (Windows: "
+            f"`{_STEM}.exe`) instead."
+        )
+    return ""
+
+
+def _fault(path: Path, platform: str) -> str:
+    """Why a server cannot be used, ``""`` when it can."""
+    if not path.is_file():
+        return "does not exist. Correct the path."
+    if platform != "win32" and not os.access(path, os.X_OK):
+        return "is not executable. Run `chmod +x` on it and on its sibling."
+    harness = _harness(path, platform)
+    if not harness.is_file():
+        return f"lacks its sibling `{harness.name}`. Unpack the whole archive into one folder."
+    if platform != "win32" and not os.access(harness, os.X_OK):
+        return f"has a sibling `{harness.name}` that is not executable. Run `chmod +x` on it."
+    return ""
+
+
+def _harness(path: Path, platform: str) -> Path:
+    # A link on PATH leads to the folder where the two lie together.
+    return path.resolve().parent / (f"{_HARNESS}.exe" if platform == "win32" else _HARNESS)
+
+
+def _server(path: Path, platform: str, source: Literal["explicit", "environment", "path", "folder"]) -> OfficialServer:
+    resolved = path.resolve()
+    args = ("--uid=",) if platform.startswith("linux") else ()
+    return OfficialServer(resolved, _harness(resolved, platform), args, source)

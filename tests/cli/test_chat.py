@@ -1,0 +1,252 @@
+"""`chat`: what goes where, who may run tools, and what a person reads when something is missing."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from helpers.cli import call_cli, events, loopback_flags, one_line, run_cli
+from helpers.loopback import directive
+
+SECRET = "sk-secret-of-the-remote-party"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    place = tmp_path / "workspace"
+    place.mkdir()
+    (place / "notes.txt").write_text("seven apples\n")
+    return place
+
+
+class Chat(Protocol):
+    def __call__(self, *arguments: str, steps: tuple[dict[str, Any], ...]) -> subprocess.CompletedProcess[str]:
+        """One turn with the loopback agent, which plays the steps."""
+
+
+@pytest.fixture
+def chat(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Chat:
+    def one_turn(*arguments: str, steps: tuple[dict[str, Any], ...]) -> subprocess.CompletedProcess[str]:
+        flags = [*loopback_flags(), "--workspace", str(workspace)]
+        return call_cli(capsys, "chat", f"please {directive(*steps)}", *flags, *arguments)
+
+    return one_turn
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"call": {"name": name, "arguments": arguments}}
+
+
+def test_the_answer_alone_goes_to_stdout(chat: Chat) -> None:
+    steps = (
+        {"think": "hm"},
+        {"say": ["It ", "is "]},
+        call("read_file", path="notes.txt") | {"quiet": True},
+        {"say": "7."},
+    )
+    done = chat("--yes", "read_file", steps=steps)
+    assert (done.returncode, done.stdout) == (0, "It is \n7.\n")
+    assert "→ read_file" in done.stderr
+    assert "← seven apples" in done.stderr
+    assert "hm" in done.stderr
+
+
+@pytest.mark.requirement("A-003")
+def test_a_fresh_chat_uses_the_server_default_and_tells_each_event_as_one_json_object(
+    workspace: Path, chat: Chat
+) -> None:
+    done = chat("--yes", "read_file", "--json", steps=(call("read_file", path="notes.txt"),))
+    assert done.returncode == 0
+    assert done.stderr == ""
+    seen = events(done.stdout)
+    assert seen[0] == {
+        "event": "start",
+        "model": "antigravity-acp/server-default",
+        "workspace": str(workspace),
+        "headless": True,
+    }
+    kinds = [event["event"] for event in seen]
+    assert kinds[1:] == [
+        *("step-end", "tool-start", "tool-decision", "tool-result"),
+        *("text", "step-end", "turn-end", "end"),
+    ]
+    assert seen[kinds.index("tool-result")]["text"] == "seven apples\n"
+    assert "seven apples" in seen[kinds.index("text")]["text"]
+
+
+@pytest.mark.requirement("A-003")
+def test_a_chosen_model_wins_over_the_default_with_or_without_its_route(chat: Chat) -> None:
+    for chosen in ("loop-2", "antigravity-acp/loop-2"):
+        done = chat("--json", "--model", chosen, steps=({"say": "ok"},))
+        assert events(done.stdout)[0]["model"] == "antigravity-acp/loop-2"
+
+
+def test_what_nobody_can_approve_is_refused_and_stderr_names_the_rule_that_would_allow_it(
+    workspace: Path, chat: Chat
+) -> None:
+    done = chat("--yes", "read_file", "--json", steps=(call("write_file", path="new.txt", content="x"),))
+    assert done.returncode == 0
+    assert not (workspace / "new.txt").exists()
+    line = one_line(done.stderr)
+    assert "`write_file`" in line
+    assert "--yes 'read_file,write_file'" in line
+    # The rule that was named really allows it.
+    again = chat("--yes", "read_file,write_file", steps=(call("write_file", path="new.txt", content="x"),))
+    assert again.returncode == 0
+    assert (workspace / "new.txt").read_text() == "x"
+
+
+def test_a_rule_that_denies_tells_the_model_why(workspace: Path, chat: Chat) -> None:
+    done = chat("--yes", "*,!run_command", steps=(call("run_command", command="touch ran"),))
+    assert done.returncode == 0
+    assert "The rule `!run_command` denies this tool" in done.stdout
+    assert not (workspace / "ran").exists()
+
+
+def converse(workspace: Path, lines: str) -> subprocess.CompletedProcess[str]:
+    return run_cli("chat", *loopback_flags(), "--workspace", str(workspace), stdin=lines)
+
+
+def test_lines_of_a_pipe_are_turns_of_one_conversation_until_exit(workspace: Path) -> None:
+    lines = [directive({"say": "first"}), "", directive({"tell": "prompt"}), "/exit", directive({"say": "never"})]
+    done = converse(workspace, "\n".join(lines) + "\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith("first\n")
+    assert "assistant\\nfirst" in done.stdout  # the second prompt holds the first answer
+    assert "never\n" not in done.stdout
+
+
+def test_a_conversation_goes_on_after_a_turn_that_failed_and_ends_with_the_last_ones_code(workspace: Path) -> None:
+    broken = directive({"error": {"code": -32603, "message": SECRET, "data": {"details": SECRET}}})
+    good = converse(workspace, f"{broken}\n{directive({'say': 'still here'})}\n")
+    assert (good.returncode, good.stdout) == (0, "still here\n")
+    assert "ACP_RPC_ERROR: " in good.stderr
+    bad = converse(workspace, f"{broken}\n")
+    assert bad.returncode == 1
+
+
+@pytest.mark.requirement("A-063")
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_failed_turn_is_code_and_message_without_a_word_of_the_remote_party(as_json: list[str], chat: Chat) -> None:
+    steps = ({"stderr": 1, "text": SECRET}, {"error": {"code": -32603, "message": SECRET, "data": SECRET}})
+    done = chat(*as_json, steps=steps)
+    assert done.returncode == 1
+    assert "antigravity-acp: ACP_RPC_ERROR: " in done.stderr
+    assert "Traceback" not in done.stderr
+    # The prompt holds the directive, and nothing shows the prompt either.
+    assert SECRET not in done.stdout + done.stderr
+    if as_json:
+        assert events(done.stdout)[-1]["code"] == "ACP_RPC_ERROR"
+
+
+def test_a_model_cannot_draw_on_the_terminal(workspace: Path, chat: Chat) -> None:
+    (workspace / "evil.txt").write_text("\x1b]0;title\x07\x1b[2Jfile\u202e")
+    steps = (call("read_file", path="evil.txt"), {"say": "\x1b[31mred\x9b2J \u202egnirts\ttab"})
+    done = chat("--yes", "read_file", steps=steps)
+    assert done.returncode == 0
+    assert not set("\x1b\x07\x9b\u202e") & set(done.stdout + done.stderr)
+    assert "\ttab" in done.stdout
+
+
+def test_the_step_bound_ends_the_turn_with_its_own_code(chat: Chat) -> None:
+    steps = tuple(call("read_file", path="notes.txt") for _ in range(4))
+    done = chat("--yes", "read_file", "--max-steps", "2", steps=steps)
+    assert done.returncode == 1
+    assert "ACP_TURN_LIMIT: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["x", "--yes", "two words"], "USAGE: --yes: rule 1 is not valid"),
+        (["x", "--workspace", "/nonexistent/place"], "USAGE: --workspace: "),
+        (["   "], "USAGE: The prompt is empty."),
+        (["x", "--script", "/nonexistent/script.yaml"], "USAGE: --script: there is no file"),
+        (["x", "--script", __file__, "--engine", "official"], "USAGE: --script runs on the embedded engine"),
+        (["x", "--settings", "/nonexistent/settings.json"], "cannot be read: no such file or directory"),
+        (["x", "--command", "/nonexistent/agent"], "ACP_BINARY_MISSING: "),
+        (["x", "--engine", "official"], "ACP_BINARY_MISSING: The official server"),
+    ],
+)
+def test_what_is_missing_is_one_line_and_exit_code_2(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call_cli(capsys, "chat", *arguments, "--json")
+    assert done.returncode == 2
+    line = one_line(done.stderr)
+    assert line.startswith("antigravity-acp: ")
+    assert expected in line
+    last = events(done.stdout)[-1]
+    assert last["event"] in ("error", "turn-end")
+
+
+def test_a_model_that_the_agent_does_not_offer_is_exit_code_2(chat: Chat) -> None:
+    done = chat("--model", "nonsense", steps=({"say": "never"},))
+    assert done.returncode == 2
+    assert "ACP_INVALID_MODEL: " in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_a_model_the_embedded_engine_says_which_key_or_flag_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    done = call_cli(capsys, "chat", "hello", "--engine", "embedded")
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert all(way in last for way in ("ACP_AUTH_REQUIRED: ", "GEMINI_API_KEY", "--openai-base-url", "--script FILE"))
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+
+def settings_file(tmp_path: Path, values: Any) -> str:
+    path = tmp_path / "settings.json"
+    path.write_text(values if isinstance(values, str) else json.dumps(values))
+    return str(path)
+
+
+def loopback_values(**more: Any) -> dict[str, Any]:
+    flags = loopback_flags()
+    return {"command": flags[1], "args": flags[3::2], **more}
+
+
+def test_a_settings_file_names_the_agent_and_its_environment(
+    tmp_path: Path, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings_file(tmp_path, loopback_values(env={"MARK_OF_THE_TEST": "there"}))
+    prompt = directive({"tell": "env", "names": ["MARK_OF_THE_TEST"]})
+    done = call_cli(capsys, "chat", prompt, "--settings", path, "--workspace", str(workspace))
+    assert done.returncode == 0
+    assert "there" in done.stdout
+
+
+def test_a_flag_wins_over_the_file(tmp_path: Path, chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    path = settings_file(tmp_path, {"command": "/nonexistent/agent", "args": ["--nonsense"]})
+    done = chat("--settings", path, steps=({"say": "the flag's agent"},))
+    assert (done.returncode, done.stdout) == (0, "the flag's agent\n")
+    # An engine on the command line is meant, although a `command` in the file would win over one in the file.
+    official = call_cli(capsys, "chat", "x", "--settings", path, "--engine", "official")
+    assert "The official server" in official.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"timeoutMs": "soon"}, "Setting `timeoutMs` is not valid: expected a value of type integer"),
+        ({"env": {"KEY": 7}}, "Setting `env.KEY` is not valid"),
+        ({"nonsense": SECRET}, "Unknown setting: nonsense"),
+        ([1], "must hold one JSON object"),
+        ("{", "is not JSON"),
+    ],
+)
+def test_a_setting_that_is_not_valid_is_named_and_its_value_is_not_shown(
+    tmp_path: Path, values: Any, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call_cli(capsys, "chat", "x", "--settings", settings_file(tmp_path, values))
+    assert done.returncode == 2
+    line = one_line(done.stderr)
+    assert "INVALID_SETTINGS: " in line
+    assert expected in line
+    assert SECRET not in line
+    assert "soon" not in line

@@ -1,0 +1,215 @@
+"""Approvals: rules first, then a person, and nobody means no."""
+
+import asyncio
+import os
+import pty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antigravity_acp.hooks import ToolCall
+from antigravity_acp.host import ApprovalRequest, Approvals, LineReader, PolicyApprover, TerminalApprover
+from antigravity_control import Decision, Rules
+
+
+def request(name: str = "write_file", *, turn: str = "t1", kind: str = "edit", **arguments: object) -> ApprovalRequest:
+    return ApprovalRequest(ToolCall(id="c", name=name, arguments=arguments, kind=kind, turn_id=turn))  # type: ignore[arg-type]
+
+
+class Pipe:
+    """Standard input of a person, and what they see."""
+
+    def __init__(self) -> None:
+        self.read_end, self.write_end = os.pipe()
+        self.shown = ""
+        self.open = True
+        self.approver = TerminalApprover(LineReader(self.read_end), self._show)
+        self.asked = asyncio.Event()
+
+    def _show(self, text: str) -> None:
+        self.shown += text
+        self.asked.set()
+
+    def type(self, text: str) -> None:
+        os.write(self.write_end, text.encode())
+
+    def end(self) -> None:
+        if self.open:
+            self.open = False
+            os.close(self.write_end)
+
+
+@pytest.fixture
+def person() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.end()
+    os.close(pipe.read_end)
+
+
+@pytest.mark.parametrize(
+    ("typed", "allowed"),
+    [
+        ("o\n", True),
+        ("YES\r\n", True),
+        ("t\n", True),
+        ("n\n", False),
+        ("\n\n\n", False),
+        ("maybe\n1\nok\n", False),
+        ("maybe\no\n", True),
+    ],
+)
+async def test_only_a_clear_yes_allows(person: Pipe, typed: str, allowed: bool) -> None:
+    person.type(typed)
+    decision = await person.approver.decide(request())
+    assert (decision.allowed, decision.source) == (allowed, "person")
+
+
+async def test_the_end_of_the_input_is_a_no(person: Pipe) -> None:
+    person.end()
+    decision = await person.approver.decide(request())
+    assert decision.decision == "deny"
+    assert "input ended" in decision.reason
+
+
+async def test_once_is_once_and_this_turn_ends_with_the_turn(person: Pipe) -> None:
+    person.type("o\nt\n")
+    assert (await person.approver.decide(request())).allowed
+    assert (await person.approver.decide(request())).allowed
+    # Granted for the turn: nothing is read any more.
+    assert (await person.approver.decide(request())).allowed
+    person.type("n\nn\n")
+    assert not (await person.approver.decide(request("edit_file"))).allowed
+    assert not (await person.approver.decide(request(turn="t2"))).allowed
+
+
+async def test_a_command_is_never_granted_for_the_turn(person: Pipe) -> None:
+    person.type("t\nt\nt\n")
+    assert not (await person.approver.decide(request("run_command", kind="execute"))).allowed
+    assert "[t]urn" not in person.shown
+
+
+async def test_a_hook_that_insists_is_asked_about_in_spite_of_a_grant(person: Pipe) -> None:
+    person.type("t\nn\n")
+    assert (await person.approver.decide(request())).allowed
+    insisting = ApprovalRequest(request().call, Decision("force_ask", "look at this", "hook:guard"))
+    assert not (await person.approver.decide(insisting)).allowed
+    assert "hook:guard: look at this" in person.shown
+
+
+async def test_questions_come_one_at_a_time(person: Pipe) -> None:
+    first = asyncio.create_task(person.approver.decide(request("one")))
+    second = asyncio.create_task(person.approver.decide(request("two")))
+    await person.asked.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert "one wants to run" in person.shown
+    assert "two wants to run" not in person.shown
+    person.type("o\n")
+    assert (await first).allowed
+    person.type("n\n")
+    assert not (await second).allowed
+
+
+async def test_a_question_that_is_cancelled_leaves_no_reader_and_frees_the_next(person: Pipe) -> None:
+    asking = asyncio.create_task(person.approver.decide(request("one")))
+    await person.asked.wait()
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert not asyncio.get_running_loop().remove_reader(person.read_end)
+    person.type("o\n")
+    assert (await person.approver.decide(request("two"))).allowed
+
+
+async def test_the_loop_goes_on_while_a_person_thinks(person: Pipe) -> None:
+    asking = asyncio.create_task(person.approver.decide(request()))
+    await person.asked.wait()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    person.type("o\n")
+    assert (await asking).allowed
+
+
+async def test_a_model_cannot_draw_on_the_terminal(person: Pipe) -> None:
+    person.type("n\n")
+    await person.approver.decide(request(command="ls\x1b[2J\u202e\x9b1A\rrm -rf /\nsecond", big="x" * 10_000))
+    assert not [char for char in person.shown if not char.isprintable() and char != "\n"]
+    assert "\\u{1b}[2J\\u{202e}\\u{9b}1A\\u{d}rm -rf /" in person.shown
+    assert "[8000 characters more]" in person.shown
+
+
+@pytest.mark.parametrize("content", [b"", b"o\n"])
+async def test_input_from_a_file_is_read_without_being_watched(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "answers").write_bytes(content)
+    handle = os.open(tmp_path / "answers", os.O_RDONLY)
+    try:
+        approver = TerminalApprover(LineReader(handle), lambda text: None)
+        assert (await approver.decide(request())).allowed == bool(content)
+        assert not (await approver.decide(request())).allowed
+    finally:
+        os.close(handle)
+
+
+async def test_what_was_typed_before_the_question_does_not_answer_it() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, b"o\n")
+        await asyncio.sleep(0)
+        asked = asyncio.Event()
+        approver = TerminalApprover(LineReader(theirs), lambda text: asked.set())
+        deciding = asyncio.create_task(approver.decide(request()))
+        await asked.wait()
+        os.write(ours, b"n\n")
+        async with asyncio.timeout(5):
+            assert not (await deciding).allowed
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+class Yes:
+    """A person who allows everything and counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApprovalRequest] = []
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        self.asked.append(request)
+        return Decision("allow", "yes", "person")
+
+
+@pytest.mark.parametrize(
+    ("rules", "opinion", "decision", "asked"),
+    [
+        ("write_file", None, "allow", 0),
+        ("!write_file", None, "deny", 0),
+        ("", None, "allow", 1),
+        ("?write_file,*", None, "allow", 1),
+        ("write_file", "ask", "allow", 1),
+        ("write_file", "force_ask", "allow", 1),
+        ("write_file", "deny", "deny", 0),
+        ("!write_file", "allow", "deny", 0),
+        ("", "allow", "allow", 1),
+        ("write_file", "allow", "allow", 0),
+    ],
+)
+async def test_the_strictest_of_rules_and_hooks_counts_and_only_an_ask_reaches_the_person(
+    rules: str, opinion: str | None, decision: str, asked: int
+) -> None:
+    person = Yes()
+    approvals = Approvals(PolicyApprover(Rules.parse(rules)), person)
+    hooks = Decision(opinion, "because", "hook:x") if opinion else None  # type: ignore[arg-type]  # one of the verdicts
+    answer = await approvals.decide(ApprovalRequest(request().call, hooks))
+    assert answer.decision == decision
+    assert len(person.asked) == asked
+
+
+@pytest.mark.parametrize("opinion", [None, Decision("ask", "because", "hook:x"), Decision("force_ask", "b", "hook:x")])
+async def test_headless_what_asks_is_denied_with_a_reason(opinion: Decision | None) -> None:
+    answer = await Approvals().decide(ApprovalRequest(request().call, opinion))
+    assert (answer.decision, answer.soft) == ("deny", True)
+    assert "nobody can be asked" in answer.reason
