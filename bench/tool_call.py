@@ -1,8 +1,8 @@
 """What a tool call costs on top of MCP itself.
 
 The agent times each call: from writing ``tools/call`` to reading its answer. At the bridge that is the arrival, the
-host holding ``finish(tool-calls)``, the host's result and the answer on the wire; the host answers at once. Beside it, in
-the same turn and from the same client, one round trip of a bare low-level ``mcp`` server in this process.
+host holding ``finish(tool-calls)``, the host's result and the answer on the wire; the host answers at once. Beside it,
+in the same turn and from the same client, one round trip of a bare low-level ``mcp`` server in this process.
 """
 
 import asyncio

@@ -64,13 +64,13 @@ def nothing_left() -> Iterator[None]:
     yield
     deadline = time.monotonic() + SETTLE_S
     while True:
-        gc.collect()
         now = (_children(), _sockets_and_pipes(), _threads(), _scratch(TEMP))
         left = [new - old for new, old in zip(now, before, strict=True)]
         if not any(left):
             return
         if time.monotonic() > deadline:
             break
+        gc.collect()
         time.sleep(0.02)
     kinds = ("processes", "sockets and pipes", "threads", "scratch directories")
     text = "; ".join(f"{kind}: {sorted(map(str, some))}" for kind, some in zip(kinds, left, strict=True) if some)

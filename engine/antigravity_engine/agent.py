@@ -6,7 +6,6 @@ notifications are ignored.
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import os
 import re
@@ -18,6 +17,7 @@ from antigravity_engine import __version__, errors, limits
 from antigravity_engine.backends import AUTH_METHODS, Backend, Services, auth_required
 from antigravity_engine.content import prompt_parts
 from antigravity_engine.errors import EngineError, invalid_params
+from antigravity_engine.loading import load_sdk
 from antigravity_engine.options import Options
 from antigravity_engine.plan import McpServer
 from antigravity_engine.session import Session, Surroundings
@@ -172,7 +172,7 @@ def warm_up() -> None:
 
     def load() -> None:
         with contextlib.suppress(Exception):  # the session that needs it reports
-            importlib.import_module("antigravity_engine.sdk")
+            load_sdk()
 
     threading.Thread(target=load, name="warm-up", daemon=True).start()
 

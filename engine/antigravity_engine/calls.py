@@ -53,6 +53,11 @@ class ToolCalls:
         self._permission = permission
         self._native = native
         self._open: dict[str, _Call] = {}
+        self._live = False
+
+    def begin(self) -> None:
+        """A turn begins. Calls that come outside of one are refused unseen: they are those of a dying harness."""
+        self._live = True
 
     @property
     def busy(self) -> bool:
@@ -62,7 +67,7 @@ class ToolCalls:
     async def before(self, call: Any) -> bool:
         """Announces a call; False when it must not even be asked about."""
         server, tool = call.server_name or None, _name(call.name)
-        if server is None and not self._native:
+        if not self._live or (server is None and not self._native):
             # What is left of the harness's own (list_resources, read_resource) is no business of the client's.
             return False
         announced: dict[str, Any] = {
@@ -110,7 +115,8 @@ class ToolCalls:
         await self._end(error.call_id or error.step_id, str(error), failed=True)
 
     async def give_up(self) -> None:
-        """Ends what is still open, because the turn has ended."""
+        """The turn has ended, and with it what is still open."""
+        self._live = False
         calls, self._open = list(self._open.values()), {}
         for call in calls:
             await self._update(_status(call, "failed"))

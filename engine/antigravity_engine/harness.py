@@ -234,7 +234,10 @@ class Harness:
             process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(limits.KILL_S)
-        for pipe in (process.stdin, process.stdout):
+        pipes = [process.stdin, process.stdout]
+        if self._link is None or self._link.stderr_drained(limits.CLOSE_S):
+            pipes.append(process.stderr)
+        for pipe in pipes:
             with contextlib.suppress(OSError, ValueError):
                 if pipe is not None:
                     pipe.close()
@@ -245,11 +248,24 @@ class Harness:
                 self._own_loop.call_soon_threadsafe(function)
 
     async def _submit(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._own_loop is None:
+        try:
+            if self._own_loop is None:
+                raise NotDeliveredError
+            future: asyncio.Future[T] = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._own_loop))
+        except (NotDeliveredError, RuntimeError):  # RuntimeError: the loop is closed
             work.close()
-            raise NotDeliveredError
-        future = asyncio.run_coroutine_threadsafe(work, self._own_loop)
-        return await asyncio.wrap_future(future)
+            raise NotDeliveredError from None
+        # A loop that ends at this moment takes the work and never does it.
+        ended: asyncio.Future[Any] = asyncio.ensure_future(self._ended.wait())
+        try:
+            waiting: set[asyncio.Future[Any]] = {future, ended}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not future.done():
+                raise EngineError("harness_died", "the harness ended in the middle of the turn; prompt again to go on")
+            return future.result()
+        finally:
+            ended.cancel()
+            future.cancel()
 
     # ---- inside the thread -------------------------------------------------------------------------------------------
     def _halt(self) -> None:
@@ -373,5 +389,8 @@ def _start_error(error: Exception) -> EngineError:
     if isinstance(error, EngineError):
         return error
     if isinstance(error, OSError) or "localharness" in str(error):
-        return EngineError("harness_start", "the harness of google-antigravity cannot be run on this machine")
+        return EngineError(
+            "harness_start",
+            "the harness cannot be run: its binary does not fit this machine, or the session's directory has gone",
+        )
     return EngineError("harness_start", f"the harness did not start ({type(error).__name__})")

@@ -76,6 +76,15 @@ class Link:
     def stop_reason(self) -> types.StopReason:
         return self.conversation._last_turn_stop_reason
 
+    def stderr_drained(self, seconds: float) -> bool:
+        """Whether the SDK's reader of stderr has come to the end: it does not while a child of the harness holds the
+        pipe, and then closing it would wait for that reader."""
+        connection: Any = self.conversation.connection
+        reader = connection._stderr_thread
+        if reader is not None:
+            reader.join(seconds)
+        return reader is None or not reader.is_alive()
+
     def stderr_lines(self) -> list[str]:
         """The last lines the harness wrote to stderr. For recognising faults, never for logs or errors."""
         connection: Any = self.conversation.connection

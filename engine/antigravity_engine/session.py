@@ -6,7 +6,6 @@ Ends with `aclose`. The conversation lives on disk under the session's id, so a 
 """
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from antigravity_engine.backends import Services
 from antigravity_engine.calls import ToolCalls
 from antigravity_engine.errors import INVALID_REQUEST, EngineError, invalid_params
 from antigravity_engine.harness import Harness, NotDeliveredError, TurnEnd
+from antigravity_engine.loading import load_sdk
 from antigravity_engine.options import Options
 from antigravity_engine.plan import Gate, McpServer, Plan
 from antigravity_engine.state import State
@@ -109,6 +109,7 @@ class Session:
         asyncio.get_running_loop().call_later(limits.CANCEL_S, turn.task.cancel)
 
     async def _run(self, turn: _Turn, parts: list[tuple[str, Any]]) -> dict[str, Any]:
+        self._calls.begin()
         turn.task = asyncio.get_running_loop().create_task(self._deliver(turn, parts), name="turn")
         try:
             end = await turn.task
@@ -204,7 +205,7 @@ class Session:
 
     async def _start(self) -> Harness:
         """After all earlier harnesses of the session have ended: two at once would write one conversation."""
-        await asyncio.to_thread(importlib.import_module, "antigravity_engine.sdk")
+        await asyncio.to_thread(load_sdk)
         if self._background:
             await asyncio.wait(self._background, timeout=limits.CLOSE_S + limits.KILL_S)
         shared, options = self._shared, self._shared.options

@@ -4,6 +4,9 @@ Owns the two streams and the requests sent to the client. Ends with the end of s
 thread with a plain `os.read`, so that any kind of stdin works and the exit of the process never waits for it; writing
 happens in one worker thread, in order, so that a client that does not read slows only its writer. Whatever is printed
 to stdout by anybody else goes to stderr. Never logs a frame.
+
+Written by hand and not taken from `agent-client-protocol`: that costs a second to import, of which the client would
+wait before `initialize` is answered, ends the connection at a line such as `null`, and logs frames.
 """
 
 import asyncio

@@ -26,50 +26,48 @@ async def modern(client: Raw, method: str, **params: Any) -> Response:
     return await client.rpc({"id": 1, "method": method, "params": {**params, "_meta": META}}, headers(method, name))
 
 
-@pytest.mark.requirement("A-006")
-@pytest.mark.parametrize(
-    ("offered", "agreed"),
-    [
-        ("2024-11-05", "2024-11-05"),
-        ("2025-03-26", "2025-03-26"),
-        ("2025-06-18", "2025-06-18"),
-        ("2025-11-25", "2025-11-25"),
-        (MODERN, "2025-11-25"),
-        ("1999-01-01", "2025-11-25"),
-    ],
-)
+AGREED = {
+    "2024-11-05": "2024-11-05",
+    "2025-03-26": "2025-03-26",
+    "2025-06-18": "2025-06-18",
+    "2025-11-25": "2025-11-25",
+    MODERN: "2025-11-25",
+    "1999-01-01": "2025-11-25",
+}
+
+
+@pytest.mark.requirement("A-040")
 @pytest.mark.parametrize("header", [None, MODERN, "2025-06-18"])
-async def test_the_handshake_agrees_on_a_version_whatever_the_header_says(
-    offered: str, agreed: str, header: str | None
-) -> None:
+async def test_the_handshake_agrees_on_a_version_whatever_the_header_says(header: str | None) -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        message = {"id": 1, "method": "initialize", "params": {"protocolVersion": offered, **INITIALIZE}}
-        response = await client.rpc(message, {"MCP-Protocol-Version": header})
-        assert response.status == 200
-        assert response.result()["protocolVersion"] == agreed
-        assert response.result()["capabilities"] == {"tools": {"listChanged": False}}
-        assert "mcp-session-id" not in response.headers
+        for offered, agreed in AGREED.items():
+            message = {"id": 1, "method": "initialize", "params": {"protocolVersion": offered, **INITIALIZE}}
+            response = await client.rpc(message, {"MCP-Protocol-Version": header})
+            assert response.status == 200
+            assert response.result()["protocolVersion"] == agreed
+            assert response.result()["capabilities"] == {"tools": {"listChanged": False}}
+            assert "mcp-session-id" not in response.headers
 
 
-@pytest.mark.parametrize("header", [None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN, "2099-01-01"])
-async def test_a_body_of_the_handshake_era_is_served_under_any_known_or_newer_header(header: str | None) -> None:
+async def test_a_body_of_the_handshake_era_is_served_under_any_known_or_newer_header() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        listed = await client.rpc({"id": 1, "method": "tools/list"}, {"MCP-Protocol-Version": header})
-        assert listed.status == 200
-        (tool,) = listed.result()["tools"]
-        assert tool["name"] == exported(endpoint)
-        assert endpoint.contacted
-        client.call(2, tool["name"], MCP_Protocol_Version=header)
-        (call,) = await gathered(endpoint, 1)
-        assert answer(call)
-        assert (await client.response()).text() == 'for {"q":"x"}'
+        for header in (None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN, "2099-01-01"):
+            listed = await client.rpc({"id": 1, "method": "tools/list"}, {"MCP-Protocol-Version": header})
+            assert listed.status == 200
+            (tool,) = listed.result()["tools"]
+            assert tool["name"] == exported(endpoint)
+            assert endpoint.contacted
+            client.call(2, tool["name"], MCP_Protocol_Version=header)
+            (call,) = await gathered(endpoint, 1)
+            assert answer(call)
+            assert (await client.response()).text() == 'for {"q":"x"}'
 
 
-@pytest.mark.parametrize("header", ["", "latest", "1999-01-01"])
-async def test_a_header_that_no_client_sends_is_refused(header: str) -> None:
+async def test_a_header_that_no_client_sends_is_refused() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        response = await client.rpc({"id": 1, "method": "tools/list"}, {"MCP-Protocol-Version": header})
-        assert response.json()["error"]["code"] == -32600
+        for header in ("", "latest", "1999-01-01"):
+            response = await client.rpc({"id": 1, "method": "tools/list"}, {"MCP-Protocol-Version": header})
+            assert response.json()["error"]["code"] == -32600
 
 
 async def test_the_modern_era_needs_no_handshake() -> None:
@@ -99,21 +97,19 @@ def modern_call(name: str, arguments: str) -> bytes:
     return f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}'.encode()
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "status"),
-    [
-        ({"MCP-Protocol-Version": None}, -32020, 400),
-        ({"MCP-Protocol-Version": "2025-11-25"}, -32020, 400),
-        ({"Mcp-Method": "tools/call"}, -32020, 400),
-    ],
+DISAGREEING: tuple[dict[str, str | None], ...] = (
+    {"MCP-Protocol-Version": None},
+    {"MCP-Protocol-Version": "2025-11-25"},
+    {"Mcp-Method": "tools/call"},
 )
-async def test_a_modern_client_that_disagrees_with_its_own_headers_is_told(
-    changed: Mapping[str, str | None], code: int, status: int
-) -> None:
+
+
+async def test_a_modern_client_that_disagrees_with_its_own_headers_is_told() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        message = {"id": 1, "method": "tools/list", "params": {"_meta": META}}
-        response = await client.rpc(message, headers("tools/list") | dict(changed))
-        assert (response.status, response.json()["error"]["code"]) == (status, code)
+        for changed in DISAGREEING:
+            message = {"id": 1, "method": "tools/list", "params": {"_meta": META}}
+            response = await client.rpc(message, headers("tools/list") | changed)
+            assert (response.status, response.json()["error"]["code"]) == (400, -32020)
 
 
 async def test_an_unknown_modern_version_is_answered_with_those_we_speak() -> None:
@@ -125,15 +121,13 @@ async def test_an_unknown_modern_version_is_answered_with_those_we_speak() -> No
         assert response.json()["error"]["data"]["supported"] == [MODERN]
 
 
-@pytest.mark.parametrize("method", ["subscriptions/listen", "resources/list", "prompts/get", "no/such"])
-async def test_what_is_not_offered_is_not_found_in_either_era(method: str) -> None:
+async def test_what_is_not_offered_is_not_found_in_either_era() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        old = await client.rpc({"id": 1, "method": method})
-        assert (old.status, old.json()["error"]["code"]) == (200, -32601)
-        params = {"notifications": {"toolsListChanged": True}} if method == "subscriptions/listen" else {}
-        params |= {"name": "x"} if method == "prompts/get" else {}
-        new = await modern(client, method, **params)
-        assert (new.status, new.json()["error"]["code"]) == (404, -32601)
+        for method in ("subscriptions/listen", "resources/list", "prompts/list", "no/such"):
+            old = await client.rpc({"id": 1, "method": method})
+            assert (old.status, old.json()["error"]["code"]) == (200, -32601), method
+            new = await modern(client, method, notifications={"toolsListChanged": True})
+            assert (new.status, new.json()["error"]["code"]) == (404, -32601), method
 
 
 async def test_an_older_probe_without_envelope_is_told_to_shake_hands() -> None:
@@ -142,23 +136,23 @@ async def test_an_older_probe_without_envelope_is_told_to_shake_hands() -> None:
         assert response.json()["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"method": "notifications/initialized"},
-        {"method": "notifications/roots/list_changed"},
-        {"method": "notifications/cancelled", "params": {"requestId": 99}},
-        {"method": "notifications/cancelled", "params": {"requestId": None}},
-        {"method": "notifications/cancelled"},
-        {"method": "notifications/unheard-of", "params": 7},
-        {"id": 4, "result": {}},
-        {"id": 4, "error": {"code": 1, "message": "m"}},
-    ],
+UNANSWERED: tuple[Mapping[str, Any], ...] = (
+    {"method": "notifications/initialized"},
+    {"method": "notifications/roots/list_changed"},
+    {"method": "notifications/cancelled", "params": {"requestId": 99}},
+    {"method": "notifications/cancelled", "params": {"requestId": None}},
+    {"method": "notifications/cancelled"},
+    {"method": "notifications/unheard-of", "params": 7},
+    {"id": 4, "result": {}},
+    {"id": 4, "error": {"code": 1, "message": "m"}},
 )
-async def test_what_needs_no_answer_is_accepted_without_one(message: Mapping[str, Any]) -> None:
+
+
+async def test_what_needs_no_answer_is_accepted_without_one() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
-        response = await client.rpc(message)
-        assert (response.status, response.body) == (202, b"")
+        for message in UNANSWERED:
+            response = await client.rpc(message)
+            assert (response.status, response.body) == (202, b""), message
 
 
 async def test_the_server_name_is_short_random_and_survives_every_sanitiser() -> None:

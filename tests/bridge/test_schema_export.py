@@ -3,7 +3,6 @@
 from typing import Any
 
 import jsonschema_rs
-import pytest
 
 from antigravity_acp.bridge import Catalogue
 from antigravity_acp.bridge.catalogue import Tool
@@ -29,103 +28,103 @@ def shown(parameters: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        ({}, {}),
-        ({"type": "object"}, {}),
-        ({"type": ["object", "null"], "default": None, "x-note": None}, {}),
-        (
-            {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-            {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-        ),
-        (
-            {"$ref": "#/$defs/args", "$defs": {"args": {"properties": {"a": {"type": "null"}}, "required": ["a"]}}},
-            {"properties": {"a": {"type": "null"}}, "required": ["a"]},
-        ),
-        (
-            {"$ref": "#/$defs/args", "required": ["b"], "$defs": {"args": {"required": ["a"]}}},
-            {"allOf": [{"$ref": "#/$defs/args"}], "required": ["b"], "$defs": {"args": {"required": ["a"]}}},
-        ),
-        (
-            {"$schema": DRAFT_4, "properties": {"n": {"minimum": 0, "exclusiveMinimum": True, "maximum": 9}}},
-            {"properties": {"n": {"exclusiveMinimum": 0, "maximum": 9}}},
-        ),
-        (
-            {"properties": {"n": {"maximum": 9, "exclusiveMaximum": False}}},
-            {"properties": {"n": {"maximum": 9}}},
-        ),
-        (
-            {"properties": {"l": {"items": [{"type": "string"}, {}], "additionalItems": False}}},
-            {"properties": {"l": {"prefixItems": [{"type": "string"}, {}], "items": False}}},
-        ),
-        (
-            {"properties": {"a": {"type": "string", "required": True}, "b": {"required": False}}, "required": ["c"]},
-            {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["c", "a"]},
-        ),
-        (
-            {
-                "$schema": DRAFT_7,
-                "properties": {"a": {"$ref": "#/definitions/d", "description": "kept", "minLength": 3}},
-                "definitions": {"d": {"type": "string"}, "unused": {}},
-            },
-            {
-                "properties": {"a": {"$ref": "#/$defs/d", "description": "kept"}},
-                "$defs": {"d": {"type": "string"}},
-            },
-        ),
-        (
-            {"$schema": DRAFT_7, "dependencies": {"a": ["b"], "b": {"minProperties": 2}}},
-            {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"b": {"minProperties": 2}}},
-        ),
-        (
-            {
-                "$schema": DRAFT_4,
-                "id": "http://example.invalid/tool.json",
-                "properties": {"a": {"$ref": "tool.json#/definitions/d"}, "b": {"$ref": "#mark"}, "id": {}},
-                "definitions": {"d": {"type": "null"}, "m": {"id": "#mark", "type": "string"}},
-            },
-            {
-                "properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#/$defs/mark"}, "id": {}},
-                "$defs": {"d": {"type": "null"}, "mark": {"type": "string"}},
-            },
-        ),
-        (
-            {"$schema": DRAFT_7, "properties": {"l": {"prefixItems": "unknown in draft 7"}}},
-            {"properties": {"l": {}}},
-        ),
-        (
-            {"properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"items": {"$ref": "#/$defs/node"}}}},
-            {"properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"items": {"$ref": "#/$defs/node"}}}},
-        ),
-        (
-            {"properties": {"again": {"$ref": "#"}}},
-            {
-                "properties": {"again": {"$ref": "#/$defs/root"}},
-                "$defs": {"root": {"properties": {"again": {"$ref": "#/$defs/root"}}}},
-            },
-        ),
-        (
-            {"properties": {"a": {"$ref": "#/x-shared/Foo"}}, "x-shared": {"Foo": {"type": "null"}}},
-            {
-                "properties": {"a": {"$ref": "#/$defs/Foo"}},
-                "x-shared": {"Foo": {"type": "null"}},
-                "$defs": {"Foo": {"type": "null"}},
-            },
-        ),
-        (
-            {"properties": {"a": {"type": "string", "x-mcp-header": "Leak"}, "x-mcp-header": {}}},
-            {"properties": {"a": {"type": "string"}, "x-mcp-header": {}}},
-        ),
-        (
-            {"properties": {"a": {"enum": [{"$ref": "data", "definitions": 1}], "default": {"required": True}}}},
-            {"properties": {"a": {"enum": [{"$ref": "data", "definitions": 1}], "default": {"required": True}}}},
-        ),
-        ({"properties": {"a": True, "b": {"default": None}}}, {"properties": {"a": True, "b": {"default": None}}}),
-    ],
-)
-def test_every_spelling_becomes_one_flat_object_schema(parameters: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert shown(parameters) == {"type": "object", "properties": {}, **expected}
+SPELLINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"type": "object"}, {}),
+    ({"type": ["object", "null"], "default": None, "x-note": None}, {}),
+    (
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    ),
+    (
+        {"$ref": "#/$defs/args", "$defs": {"args": {"properties": {"a": {"type": "null"}}, "required": ["a"]}}},
+        {"properties": {"a": {"type": "null"}}, "required": ["a"]},
+    ),
+    (
+        {"$ref": "#/$defs/args", "required": ["b"], "$defs": {"args": {"required": ["a"]}}},
+        {"allOf": [{"$ref": "#/$defs/args"}], "required": ["b"], "$defs": {"args": {"required": ["a"]}}},
+    ),
+    (
+        {"$schema": DRAFT_4, "properties": {"n": {"minimum": 0, "exclusiveMinimum": True, "maximum": 9}}},
+        {"properties": {"n": {"exclusiveMinimum": 0, "maximum": 9}}},
+    ),
+    (
+        {"properties": {"n": {"maximum": 9, "exclusiveMaximum": False}}},
+        {"properties": {"n": {"maximum": 9}}},
+    ),
+    (
+        {"properties": {"l": {"items": [{"type": "string"}, {}], "additionalItems": False}}},
+        {"properties": {"l": {"prefixItems": [{"type": "string"}, {}], "items": False}}},
+    ),
+    (
+        {"properties": {"a": {"type": "string", "required": True}, "b": {"required": False}}, "required": ["c"]},
+        {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["c", "a"]},
+    ),
+    (
+        {
+            "$schema": DRAFT_7,
+            "properties": {"a": {"$ref": "#/definitions/d", "description": "kept", "minLength": 3}},
+            "definitions": {"d": {"type": "string"}, "unused": {}},
+        },
+        {
+            "properties": {"a": {"$ref": "#/$defs/d", "description": "kept"}},
+            "$defs": {"d": {"type": "string"}},
+        },
+    ),
+    (
+        {"$schema": DRAFT_7, "dependencies": {"a": ["b"], "b": {"minProperties": 2}}},
+        {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"b": {"minProperties": 2}}},
+    ),
+    (
+        {
+            "$schema": DRAFT_4,
+            "id": "http://example.invalid/tool.json",
+            "properties": {"a": {"$ref": "tool.json#/definitions/d"}, "b": {"$ref": "#mark"}, "id": {}},
+            "definitions": {"d": {"type": "null"}, "m": {"id": "#mark", "type": "string"}},
+        },
+        {
+            "properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#/$defs/mark"}, "id": {}},
+            "$defs": {"d": {"type": "null"}, "mark": {"type": "string"}},
+        },
+    ),
+    (
+        {"$schema": DRAFT_7, "properties": {"l": {"prefixItems": "unknown in draft 7"}}},
+        {"properties": {"l": {}}},
+    ),
+    (
+        {"properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"items": {"$ref": "#/$defs/node"}}}},
+        {"properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"items": {"$ref": "#/$defs/node"}}}},
+    ),
+    (
+        {"properties": {"again": {"$ref": "#"}}},
+        {
+            "properties": {"again": {"$ref": "#/$defs/root"}},
+            "$defs": {"root": {"properties": {"again": {"$ref": "#/$defs/root"}}}},
+        },
+    ),
+    (
+        {"properties": {"a": {"$ref": "#/x-shared/Foo"}}, "x-shared": {"Foo": {"type": "null"}}},
+        {
+            "properties": {"a": {"$ref": "#/$defs/Foo"}},
+            "x-shared": {"Foo": {"type": "null"}},
+            "$defs": {"Foo": {"type": "null"}},
+        },
+    ),
+    (
+        {"properties": {"a": {"type": "string", "x-mcp-header": "Leak"}, "x-mcp-header": {}}},
+        {"properties": {"a": {"type": "string"}, "x-mcp-header": {}}},
+    ),
+    (
+        {"properties": {"a": {"enum": [{"$ref": "data", "definitions": 1}], "default": {"required": True}}}},
+        {"properties": {"a": {"enum": [{"$ref": "data", "definitions": 1}], "default": {"required": True}}}},
+    ),
+    ({"properties": {"a": True, "b": {"default": None}}}, {"properties": {"a": True, "b": {"default": None}}}),
+]
+
+
+def test_every_spelling_becomes_one_flat_object_schema() -> None:
+    for parameters, expected in SPELLINGS:
+        assert shown(parameters) == {"type": "object", "properties": {}, **expected}
 
 
 def test_adapting_what_is_shown_changes_nothing_of_what_is_judged() -> None:

@@ -14,9 +14,17 @@ from antigravity_acp.cli._proof import Counts, Evidence, prove
 from antigravity_acp.cli.failures import CliError
 from antigravity_acp.host.events import ToolDecided, ToolEnded
 
+ROOT = Path(__file__).parents[2]
 LAST_LINE = re.compile(
     r"ok: first text after \d+\.\d s, \d+\.\d s in all; (\d+) processes started, 0 left; 2 tool calls run, 1 refused"
 )
+
+
+def masked(transcript: str) -> str:
+    """A transcript without what differs from run to run."""
+    for pattern in (r"Codename: [0-9a-f]{8}", r"\d+\.\d+ s", r"in /\S+/workspace"):
+        transcript = re.sub(pattern, "…", transcript)
+    return transcript
 
 
 def test_the_demo_shows_the_turn_as_it_happens_and_ends_with_one_line_of_counts() -> None:
@@ -38,6 +46,8 @@ def test_the_demo_shows_the_turn_as_it_happens_and_ends_with_one_line_of_counts(
     ]
     places = [next(number for number, line in enumerate(lines) if line.startswith(head)) for head in order]
     assert places == sorted(places)
+    in_readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    assert masked(in_readme) == masked(done.stdout), "README.md shows another transcript; paste this one"
 
 
 @pytest.mark.requirement("X-001", "A-012", "A-013")

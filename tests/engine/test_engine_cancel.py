@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from helpers.engine_peer import Peer, allow, engine
+import pytest
+from helpers.engine_peer import Peer, RpcError, allow, engine
 from helpers.engine_tools import ToolServer
 
 SCRIPT = """
@@ -128,11 +129,8 @@ async def test_cancel_without_a_turn_does_nothing_and_a_second_prompt_is_refused
         await peer.cancel("no such session")
         turn = peer.prompt_soon(session, "slow one")
         await peer.until(peer.text)
-        try:
+        with pytest.raises(RpcError) as caught:
             await peer.prompt(session, "me too")
-        except Exception as error:  # noqa: BLE001 - looked at below
-            assert getattr(error, "type", "") == "busy"
-        else:
-            raise AssertionError("a second prompt ran beside the first")
+        assert caught.value.type == "busy"
         await peer.cancel(session)
         await asyncio.wait_for(turn, 3)

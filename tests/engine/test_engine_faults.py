@@ -1,4 +1,4 @@
-"""What the harness answers with its end, the engine answers with an error; the next prompt works and knows the context."""
+"""Where the harness ends, the engine answers with an error; the next prompt works and knows the context."""
 
 import asyncio
 from pathlib import Path

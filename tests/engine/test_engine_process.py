@@ -88,7 +88,15 @@ def test_check_says_in_one_line_what_is_used_or_missing(tmp_path: Path) -> None:
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
-    code = "import sys; sys.argv[1:] = ['--help']; from antigravity_engine.cli import _parse\ntry: _parse(['--help'])\nexcept SystemExit: pass\nprint(sorted({'google', 'yaml', 'msgspec', 'asyncio', 'acp'} & set(sys.modules)))"
+    code = """
+import sys
+from antigravity_engine.cli import _parse
+try:
+    _parse(["--help"])
+except SystemExit:
+    pass
+print(sorted({"google", "yaml", "msgspec", "asyncio", "acp"} & set(sys.modules)))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
     assert "--native-tools" in done.stdout

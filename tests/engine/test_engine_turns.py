@@ -181,7 +181,9 @@ rules:
   - when: {{round: 0}}
     calls:
       - name: write_to_file
-        arguments: {{TargetFile: "{target}", CodeContent: made, Overwrite: true, Description: d, Complexity: 1, toolAction: a, toolSummary: s, IsArtifact: false}}
+        arguments:
+          {{TargetFile: "{target}", CodeContent: made, Overwrite: true, Description: d, Complexity: 1,
+            toolAction: a, toolSummary: s, IsArtifact: false}}
   - text: done
 """
     async with engine(tmp_path, "--native-tools", "all", script=script) as peer:

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,13 @@ async def raw(endpoint: Endpoint) -> AsyncIterator[Raw]:
         yield client
     finally:
         await client.close()
+
+
+@asynccontextmanager
+async def raws(endpoint: Endpoint, count: int) -> AsyncIterator[list[Raw]]:
+    """So many connections at once."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(raw(endpoint)) for _ in range(count)]
 
 
 @dataclass

@@ -224,4 +224,4 @@ def environment(tmp_path: Path, additions: dict[str, str] | None = None) -> dict
     scratch = tmp_path / "tmp"
     scratch.mkdir(exist_ok=True)
     keep = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME", "LANG") if name in os.environ}
-    return {**keep, "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1", **(additions or {})}
+    return {**keep, "TMPDIR": str(scratch), **(additions or {})}

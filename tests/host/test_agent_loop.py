@@ -418,17 +418,30 @@ async def test_a_signal_ends_running_and_waiting_calls_and_every_call_has_its_re
             ended.set()
         raise AssertionError
 
+    judged: list[str] = []
+
+    class Watches:
+        @hookimpl
+        def before_tool(self, call: ToolCall) -> None:
+            judged.append(call.id)
+
+    await bench.host.mount("watches", Watches())
     bench.tool("long", long)
     waiting = bench.tool("waiting", lambda arguments, context: ToolResult.of("ran"))
+    approver = Asks(Decision("allow", "fine", "person"))
     loop = bench.loop(
         [*call("long", call_id="a"), *call("waiting", call_id="b", index=1), done("tool-calls")],
         limits=LoopLimits(max_parallel_tools=1),
+        approver=approver,
     )
     async with asyncio.timeout(10):
         result = await loop.run("go", signal=controller.signal)
     assert result.kind == "aborted"
     assert ended.is_set()
     assert waiting.runs == []
+    # Nobody is bothered with a question whose answer no longer matters.
+    assert judged == ["a"]
+    assert len(approver.requests) == 1
     assert [(each.tool_call_id, each.is_error) for each in loop.history if each.role == "tool"] == [
         ("a", True),
         ("b", True),

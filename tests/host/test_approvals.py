@@ -213,3 +213,11 @@ async def test_headless_what_asks_is_denied_with_a_reason(opinion: Decision | No
     answer = await Approvals().decide(ApprovalRequest(request().call, opinion))
     assert (answer.decision, answer.soft) == ("deny", True)
     assert "nobody can be asked" in answer.reason
+
+
+async def test_a_closed_input_is_a_no() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    os.close(write_end)
+    approver = TerminalApprover(LineReader(read_end), lambda text: None)
+    assert not (await approver.decide(request())).allowed

@@ -1,13 +1,15 @@
 """Discovery by real entry points in real distributions, and a host that goes on without what is broken."""
 
+import asyncio
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.scripted_adapter import ScriptedAdapter
 
-from antigravity_acp.host import Host, Selection, discover
+from antigravity_acp.host import Context, Host, Selection, discover
 from antigravity_acp.host.discovery import VARIABLE
 
 GOOD = """
@@ -216,3 +218,46 @@ async def test_plugins_are_undone_last_mounted_first_and_one_can_go_alone() -> N
         await host.unmount("a")
     assert log == ["+a", "+b", "+c", "-a", "-c", "-b"]
     assert [each.stage for each in host.failures] == ["dispose"]
+
+
+async def test_a_start_that_is_cancelled_undoes_what_it_had_mounted(site: Site) -> None:
+    site.add("good", GOOD)
+    site.add(
+        "slow",
+        """
+        import asyncio
+        from antigravity_acp.hooks import hookimpl
+
+        entered = asyncio.Event()
+
+        @hookimpl
+        async def register(ctx):
+            entered.set()
+            await asyncio.Event().wait()
+        """,
+    )
+    starting = asyncio.create_task(Host().start())
+    async with asyncio.timeout(10):
+        while "fixture_slow" not in sys.modules:
+            await asyncio.sleep(0)
+        await sys.modules["fixture_slow"].entered.wait()
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+    assert sys.modules["fixture_good"].log[-2:] == ["dispose", "undone"]
+
+
+async def test_a_foreign_plugin_may_bring_a_default_model_by_its_manifest() -> None:
+    from antigravity_acp.hooks import hookimpl
+
+    class Plugin:
+        def __init__(self) -> None:
+            self.manifest = {"provider": "scripted", "defaultModel": "small"}
+
+        @hookimpl
+        def register(self, ctx: Context) -> None:
+            ctx.llm.register_adapter(["scripted"], ScriptedAdapter())
+
+    async with Host() as host:
+        await host.mount("scripted", Plugin())
+        assert str(host.choose_model()) == "scripted/small"

@@ -173,7 +173,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=12))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_order_of_chunks_breaks_the_contract(reply: list[Any]) -> None:
     chunks, adapter = asyncio.run(collect(*reply))
     assert_contract(chunks)

@@ -190,9 +190,10 @@ def describe_exit(returncode: int | None) -> str:
     """How a process ended, in words: for messages, so numbers and signal names only."""
     if returncode is None:
         return "closed its output while its process was still running"
-    # Windows reports -1 as an unsigned number (t3code #12206).
-    code = returncode - 2**32 if returncode >= 2**31 else returncode
-    number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
+    # Windows reports -1 as an unsigned number (t3code #12206); there are no signals there.
+    unsigned = returncode >= 2**31
+    code = returncode - 2**32 if unsigned else returncode
+    number = 0 if unsigned else -code if code < 0 else code - 128 if 128 < code < 160 else 0
     try:
         name = signal.Signals(number).name if number else ""
     except ValueError:

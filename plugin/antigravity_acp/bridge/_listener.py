@@ -24,6 +24,9 @@ log = logging.getLogger("antigravity_acp.bridge")
 _BACKLOG: Final = 1024
 #: Seconds that the listener may take to end once every connection is cut.
 _END_S: Final = 2.0
+_PASSES: Final = 10
+#: Seconds within which a client that opened a connection sends its request.
+_YOUNG_S: Final = 0.005
 
 
 class Listener:
@@ -44,12 +47,15 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
-        self._silent: set[object] = set()
+        self._silent: dict[object, float] = {}
 
     @property
     def silent(self) -> int:
-        """Connections whose first request has not been read yet."""
-        return len(self._silent)
+        """Connections just accepted whose first request has not been read yet; older ones may stay silent for ever."""
+        if not self._silent:
+            return 0
+        oldest = asyncio.get_running_loop().time() - _YOUNG_S
+        return sum(accepted > oldest for accepted in self._silent.values())
 
     async def serve(self, app: Any) -> None:
         """Start to accept connections."""
@@ -71,7 +77,6 @@ class Listener:
             date_header=False,
             backlog=_BACKLOG,
             timeout_keep_alive=IDLE_CONNECTION_S,
-            timeout_graceful_shutdown=1,
         )
         self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="antigravity-acp bridge")
@@ -88,7 +93,6 @@ class Listener:
         server, task = self._server, self._task
         self._server = self._task = None
         if server is not None and task is not None:
-            await server.cut()
             server.down.set()
             await asyncio.wait((task,), timeout=_END_S)
             task.cancel()
@@ -113,8 +117,8 @@ class _Server(uvicorn.Server):
         self.up.set()
         await self.down.wait()
 
-    async def cut(self) -> None:
-        """Stop accepting, let answers under way finish, cut the rest."""
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, let answers under way finish, cut the rest; the base class waits in steps, and for ever."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
@@ -126,12 +130,16 @@ class _Server(uvicorn.Server):
         # A cut connection reads as a disconnect, by which every request ends on its own.
         if tasks := set(self.server_state.tasks):
             await asyncio.wait(tasks, timeout=_END_S)
+        # What was aborted is told so, and closes its socket, in the next passes of the loop.
+        for _ in range(_PASSES):
+            if self.server_state.connections:
+                await asyncio.sleep(0)
 
 
 class _Protocol(H11Protocol):
     """One connection; counted in ``waiting`` from its acceptance until its first request is read."""
 
-    waiting: set[object]
+    waiting: dict[object, float]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -139,14 +147,14 @@ class _Protocol(H11Protocol):
         self.access_log = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
-        self.waiting.add(self)
+        self.waiting[self] = self.loop.time()
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is not None:
-            self.waiting.discard(self)
+            self.waiting.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.waiting.discard(self)
+        self.waiting.pop(self, None)
         super().connection_lost(exc)

@@ -12,12 +12,19 @@ import logging
 import secrets
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from antigravity_acp.contract import ContentBlock
-from antigravity_acp.limits import GATHER_QUIET_S, GATHER_S, MAX_LATE_RESULTS, MAX_PARKED_CALLS, PARALLEL_QUIET_S
+from antigravity_acp.limits import (
+    BRIDGE_CLOSE_S,
+    GATHER_QUIET_S,
+    GATHER_S,
+    MAX_LATE_RESULTS,
+    MAX_PARKED_CALLS,
+    PARALLEL_QUIET_S,
+)
 
 from .results import CallResult, error_result, tool_result
 
@@ -106,6 +113,9 @@ class Desk:
         self._moves = 0
         self._parallel = False
         self._closed = False
+        self._reading = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         #: Calls that wait for the host, by correlation id; a view.
         self.parked: Mapping[str, ParkedCall] = MappingProxyType(self._parked)
 
@@ -154,6 +164,7 @@ class Desk:
         else:
             call = self._park(key, name, arguments)
         call._readers += 1
+        self._read(1)
         arrived()
         delivered = False
         try:
@@ -168,9 +179,12 @@ class Desk:
     def done(self, reading: "Reading", *, delivered: bool) -> None:
         """Give back a reading once its response was written, or could not be."""
         call = reading.call
-        if call is None or reading.result is None:
+        if call is None:
             return
         call._readers -= 1
+        self._read(-1)
+        if reading.result is None:
+            return
         call._delivered = call._delivered or delivered
         if call.undelivered:
             self._keep_late(call, reading.result)
@@ -230,11 +244,25 @@ class Desk:
     def close(self) -> None:
         """Answer every parked call with an error result; later ones are answered at once. Idempotent."""
         self._closed = True
-        for call in list(self._parked.values()):
-            self._settle(call, error_result(_CLOSED))
-        self._late.clear()
-        self._fresh.clear()
+        for call in self._parked.values():
+            if not call._given_up:
+                call._answer.set_result(error_result(_CLOSED))
+        for kept in (self._parked, self._by_request, self._late, self._fresh):
+            kept.clear()
         self._news.set()
+
+    async def written(self) -> None:
+        """Return when no answer is on its way any more, at most after the bridge's closing time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BRIDGE_CLOSE_S):
+                await self._idle.wait()
+
+    def _read(self, change: int) -> None:
+        self._reading += change
+        if self._reading:
+            self._idle.clear()
+        else:
+            self._idle.set()
 
     def _park(self, key: RequestKey, name: str, arguments: str) -> ParkedCall:
         call = ParkedCall(self, key, name, arguments)
@@ -250,6 +278,7 @@ class Desk:
     def _leave(self, call: ParkedCall) -> None:
         """A client hung up while it waited."""
         call._readers -= 1
+        self._read(-1)
         if call._readers or call._given_up:
             return
         if call._answer.done():

@@ -73,9 +73,9 @@ class Endpoint:
         self.desk.close()
 
     async def aclose(self) -> None:
-        """Close, and let the loop write the answers of the calls that were parked."""
+        """Close, and wait until the answers of the calls that were parked are written. Bounded."""
         self.close()
-        await asyncio.sleep(0)
+        await self.desk.written()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.server_name!r}, parked={len(self.parked)})"
@@ -146,7 +146,8 @@ class Bridge:
 
     async def _start(self) -> "tuple[Listener, Guard[Endpoint]]":
         # Importing the MCP library takes most of a second, which the host's loop can use better.
-        listener, make_app = await asyncio.to_thread(_load)
+        make_listener, make_app = await asyncio.to_thread(_load)
+        listener = make_listener()
         try:
             guard: Guard[Endpoint] = Guard(f"127.0.0.1:{listener.port}")
             await listener.serve(make_app(guard, self.counters))
@@ -156,10 +157,10 @@ class Bridge:
         return listener, guard
 
 
-def _load() -> "tuple[Listener, Callable[[Guard[Any], Counter[str]], App]]":
+def _load() -> "tuple[type[Listener], Callable[[Guard[Any], Counter[str]], App]]":
     from ._app import App
     from ._core import Core
     from ._listener import Listener
 
     core = Core()
-    return Listener(), lambda guard, counters: App(guard, core, counters)
+    return Listener, lambda guard, counters: App(guard, core, counters)

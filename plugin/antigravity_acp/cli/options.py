@@ -79,7 +79,13 @@ _AGENT = (
         help="Which agent answers; `auto` takes the official server when it is there, else the embedded engine.",
     ),
     click.option("--command", metavar="CMD", help="An ACP agent to start instead."),
-    click.option("--arg", "args", multiple=True, metavar="ARG", help="An argument for the agent; may be repeated."),
+    click.option(
+        "--arg",
+        "args",
+        multiple=True,
+        metavar="ARG",
+        help="An argument for the agent; may be repeated. Paths in it must be absolute.",
+    ),
     click.option("--script", metavar="FILE", help="Run the embedded engine on a scripted model, offline."),
     click.option(
         "--settings",

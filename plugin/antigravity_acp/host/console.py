@@ -57,7 +57,7 @@ class LineReader:
         ready = asyncio.Event()
         try:
             loop.add_reader(self._fd, ready.set)
-        except (PermissionError, ValueError):
+        except (OSError, ValueError):
             return  # a regular file, /dev/null, or a closed descriptor: reading returns at once
         except NotImplementedError:
             # Windows: its loop cannot watch a console. The read blocks; there is no better way without a thread.

@@ -7,7 +7,6 @@ on without it. :meth:`Host.dispose` ends everything, the plugin that was mounted
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -56,19 +55,25 @@ class Host:
         :param selection: which plugins are wanted; the environment has a say too.
         :param builtins: whether the host's own workspace tools are registered.
         """
-        if builtins:
-            for tool in builtin_tools():
-                self.ctx.tools.register(tool)
-        return await self.mount_all(list(discover(selection)))
+        try:
+            if builtins:
+                for tool in builtin_tools():
+                    self.ctx.tools.register(tool)
+            return await self.mount_all(list(discover(selection)))
+        except BaseException:
+            # Cancelled half way: the caller never gets the host that it would have to dispose.
+            await self.dispose()
+            raise
 
     async def mount_all(self, found: list[Found]) -> Self:
         """Mount several plugins: all are registered before the first one is told that it is ready."""
+        mounted = []
         for each in found:
             if each.error is not None:
                 self._warn(each.error)
-            else:
-                await self._attempt(each.name, each.plugin)
-        for name in tuple(self._scopes):
+            elif await self._attempt(each.name, each.plugin):
+                mounted.append(each.name)
+        for name in mounted:
             try:
                 await self.hooks.ready(name, self._scopes[name])
             except PluginError as error:
@@ -143,11 +148,9 @@ class Host:
         """The default of the first mounted plugin whose manifest names one and whose route is served."""
         served = {info.id for info in self.ctx.llm.list_providers()}
         for name in self.hooks.names:
-            manifest = getattr(self.hooks.get(name), "manifest", None)
-            with suppress(AttributeError):
-                choice = ModelChoice(manifest.provider, manifest.default_model)  # type: ignore[union-attr]  # any object
-                if choice.provider in served:
-                    return choice
+            choice = _default_of(getattr(self.hooks.get(name), "manifest", None))
+            if choice is not None and choice.provider in served:
+                return choice
         return None
 
     def choose_model(self, *, session: str | None = None, profile: str | None = None) -> ModelChoice:
@@ -160,3 +163,12 @@ class Host:
         if default is None and not session and not profile:
             raise LlmError("NO_ADAPTER", "No plugin with a default model is mounted; name a model as `provider/model`.")
         return choose_model(session=session, profile=profile, default=default or ModelChoice("", ""))
+
+
+def _default_of(manifest: Any) -> ModelChoice | None:
+    """The default model that a plugin's manifest names: an object as ours, or the mapping that its JSON is."""
+    if isinstance(manifest, Mapping):
+        provider, model = manifest.get("provider"), manifest.get("defaultModel")
+    else:
+        provider, model = getattr(manifest, "provider", None), getattr(manifest, "default_model", None)
+    return ModelChoice(provider, model) if isinstance(provider, str) and isinstance(model, str) else None

@@ -138,8 +138,8 @@ class Exchange:
         self._end(Failed(LlmError("ACP_DISCONNECTED")))
 
     async def _collect(self, endpoint: Endpoint) -> None:
-        while True:
-            self._mailbox.put(Calls(await endpoint.gather()))
+        while calls := await endpoint.gather():
+            self._mailbox.put(Calls(calls))
 
     async def _on_event(self, event: AgentEvent) -> None:
         if isinstance(event, AgentToolCall):

@@ -1,0 +1,166 @@
+"""Finding an official server that is on the machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from antigravity_provisioning.locate import LocateError, OfficialServer, is_server_name, locate
+
+posix_only = pytest.mark.skipif(os.name == "nt", reason="file modes")
+
+
+def program(path: Path, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    path.chmod(mode)
+    return path
+
+
+def server(folder: Path, name: str = "agy_acp_server.par", harness: str = "localharness_external") -> Path:
+    program(folder / harness)
+    return program(folder / name).resolve()
+
+
+def find(
+    home: Path, explicit: str = "", platform: str = "linux", path: list[Path] | None = None, **environ: str
+) -> OfficialServer:
+    separator = ";" if platform == "win32" else ":"
+    environ["PATH"] = separator.join(map(str, path or []))
+    return locate(explicit, environ=environ, platform=platform, home=home)
+
+
+def test_the_order_is_explicit_variable_path_folders(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    places = {name: server(tmp_path / name) for name in ("explicit", "environment", "path")}
+    folder = server(home / ".local" / "bin")
+    named = {"AGY_ACP_BIN": str(places["environment"])}
+    on_path = [tmp_path / "empty", tmp_path / "path"]
+    assert find(home, str(places["explicit"]), path=on_path, **named).path == places["explicit"]
+    assert find(home, path=on_path, **named).path == places["environment"]
+    assert find(home, path=on_path).path == places["path"]
+    assert find(home).path == folder
+    assert [find(home, path=on_path).source, find(home).source] == ["path", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "args"),
+    [
+        ("linux", "agy_acp_server.par", ("--uid=",)),
+        ("linux", "agy_acp_server", ("--uid=",)),
+        ("darwin", "agy_acp_server.par", ()),
+        ("win32", "agy_acp_server.exe", ()),
+    ],
+)
+def test_names_and_arguments_belong_to_the_platform(
+    tmp_path: Path, platform: str, name: str, args: tuple[str, ...]
+) -> None:
+    harness = "localharness_external.exe" if platform == "win32" else "localharness_external"
+    path = server(tmp_path / "s", name, harness)
+    found = find(tmp_path / "home", path=[tmp_path / "s"], platform=platform)
+    assert (found.path, found.args, found.harness) == (path, args, path.parent / harness)
+
+
+@pytest.mark.parametrize(
+    ("folder", "platform"),
+    [
+        (".local/bin", "linux"),
+        (".local/share/agy_acp_server", "darwin"),
+        (".local/opt/agy-acp-server-1.3.0-linux-x86_64", "linux"),
+        ("AppData/Local/agy_acp_server", "win32"),
+        ("AppData/Local/agy/bin", "win32"),
+    ],
+)
+def test_known_folders_of_the_user_are_searched(tmp_path: Path, folder: str, platform: str) -> None:
+    windows = platform == "win32"
+    names = (
+        ("agy_acp_server.exe", "localharness_external.exe")
+        if windows
+        else ("agy_acp_server.par", "localharness_external")
+    )
+    path = server(tmp_path / folder, *names)
+    assert find(tmp_path, platform=platform).path == path
+
+
+def test_a_folder_may_be_named_instead_of_the_program(tmp_path: Path) -> None:
+    path = server(tmp_path / "unpacked")
+    assert find(tmp_path, str(tmp_path / "unpacked")).path == path
+
+
+@posix_only
+def test_a_link_on_path_leads_to_the_sibling(tmp_path: Path) -> None:
+    path = server(tmp_path / "opt")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "agy_acp_server").symlink_to(path)
+    assert find(tmp_path / "home", path=[tmp_path / "bin"]).path == path
+
+
+def broken(home: Path, explicit: str = "", **environ: str) -> LocateError:
+    with pytest.raises(LocateError) as caught:
+        find(home, explicit, **environ)
+    return caught.value
+
+
+def test_an_explicit_server_that_is_broken_is_an_error_and_not_replaced(tmp_path: Path) -> None:
+    server(tmp_path / ".local" / "bin")
+    alone = program(tmp_path / "alone" / "agy_acp_server.par")
+    for error in (
+        broken(tmp_path, str(tmp_path / "none")),
+        broken(tmp_path, str(alone)),
+        broken(tmp_path, AGY_ACP_BIN=str(alone)),
+        broken(tmp_path, AGY_ACP_BIN=str(tmp_path)),
+    ):
+        assert error.explicit
+    assert "localharness_external" in str(broken(tmp_path, str(alone)))
+    assert "AGY_ACP_BIN" in str(broken(tmp_path, AGY_ACP_BIN=str(alone)))
+    assert str(tmp_path) not in str(broken(tmp_path, str(alone)))
+
+
+@posix_only
+def test_programs_without_the_executable_bit_are_named(tmp_path: Path) -> None:
+    path = server(tmp_path / "a")
+    (tmp_path / "a" / "localharness_external").chmod(0o644)
+    assert "chmod" in str(broken(tmp_path, str(path)))
+    path.chmod(0o644)
+    assert "not executable" in str(broken(tmp_path, str(path)))
+
+
+@pytest.mark.parametrize("name", ["agy", "agy.exe", "AGY"])
+def test_agy_is_the_wrong_program(tmp_path: Path, name: str) -> None:
+    program(tmp_path / name)
+    error = broken(tmp_path, str(tmp_path / name))
+    assert error.explicit
+    assert "does not speak ACP" in str(error)
+
+
+def test_a_half_copy_that_was_merely_found_is_skipped_and_mentioned(tmp_path: Path) -> None:
+    program(tmp_path / "p" / "agy_acp_server")
+    error = None
+    with pytest.raises(LocateError) as caught:
+        find(tmp_path / "home", path=[tmp_path / "p"])
+    error = caught.value
+    assert not error.explicit
+    assert "1 incomplete" in str(error)
+    whole = server(tmp_path / "q")
+    assert find(tmp_path / "home", path=[tmp_path / "p", tmp_path / "q"]).path == whole
+
+
+def test_nothing_found_names_every_place(tmp_path: Path) -> None:
+    error = broken(tmp_path)
+    assert not error.explicit
+    assert error.searched[0] == "AGY_ACP_BIN"
+    for place in error.searched:
+        assert place in str(error)
+    assert str(tmp_path) not in str(error)
+
+
+def test_the_current_directory_is_not_an_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(LocateError):
+        locate("", environ={"PATH": f":{tmp_path / 'none'}:"}, platform="linux", home=tmp_path / "home")
+
+
+def test_names_are_recognised_in_any_case() -> None:
+    assert all(map(is_server_name, ("agy_acp_server", "agy_acp_server.par", "AGY_ACP_SERVER.EXE")))
+    assert not any(map(is_server_name, ("agy", "agy_acp_server.zip", "localharness_external", "")))
