@@ -91,6 +91,7 @@ def test_what_nobody_can_approve_is_refused_and_stderr_names_the_rule_that_would
     line = one_line(done.stderr)
     assert "`write_file`" in line
     assert "--yes 'read_file,write_file'" in line
+    assert "--yes" not in chat("--yes", "?write_file", steps=(call("write_file", path="new.txt", content="x"),)).stderr
     # The rule that was named really allows it.
     again = chat("--yes", "read_file,write_file", steps=(call("write_file", path="new.txt", content="x"),))
     assert again.returncode == 0
@@ -141,11 +142,11 @@ def test_a_failed_turn_is_code_and_message_without_a_word_of_the_remote_party(as
 
 def test_a_model_cannot_draw_on_the_terminal(workspace: Path, chat: Chat) -> None:
     (workspace / "evil.txt").write_text("\x1b]0;title\x07\x1b[2Jfile\u202e")
-    steps = (call("read_file", path="evil.txt"), {"say": "\x1b[31mred\x9b2J \u202egnirts\ttab"})
+    steps = (call("read_file", path="evil.txt"), {"say": "\x1b[31mred\x9b2J \u202egnirts\ttab\r\n"})
     done = chat("--yes", "read_file", steps=steps)
     assert done.returncode == 0
     assert not set("\x1b\x07\x9b\u202e") & set(done.stdout + done.stderr)
-    assert "\ttab" in done.stdout
+    assert done.stdout.endswith("\ttab\n")
 
 
 def test_the_step_bound_ends_the_turn_with_its_own_code(chat: Chat) -> None:

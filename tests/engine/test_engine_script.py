@@ -139,11 +139,14 @@ def test_a_complaint_of_the_harness_is_not_taken_for_the_user() -> None:
         ("read", "mcp_dsh1a2b3c4d_read_00ff"),
         ("fs.list-dir", "mcp_dsh1a2b3c4d_fs_list-dir_9c1e"),
         ("shell", "shell"),
+        ("readManyFiles", "mcp_dsh1a2b3c4d_read_many_files_0a1b2c3d"),
+        ("a_name_far_too_long_to_be_exported_whole", "mcp_dsh1a2b3c4d_a_name_far_too_long_to_be_01234567"),
         ("Ünïcode tool", "mcp_dsh1a2b3c4d_tool_77aa"),
     ],
 )
 def test_a_tool_is_found_by_its_own_name_whatever_the_export_made_of_it(wanted: str, found: str) -> None:
-    names = ["read_file", "read_00ff", "fs_list-dir_9c1e", "reader", "shell"]
+    names = ["read_file", "read_00ff", "fs_list-dir_9c1e", "reader", "shell", "read_many_files_0a1b2c3d"]
+    names.append("a_name_far_too_long_to_be_01234567")
     functions = [{"name": f"mcp_dsh1a2b3c4d_{name}"} for name in names] + [{"name": "shell"}]
     functions.append({"name": "mcp_dsh1a2b3c4d_tool_77aa", "description": "Ünïcode tool: does something"})
     body = {"tools": [{"functionDeclarations": functions}]}

@@ -153,23 +153,35 @@ def resolve_tool(name: str, body: dict[str, Any]) -> str:
 _NO_MATCH = 9
 
 
+#: A stem at least this long counts even when it is only the beginning of the name: exports have 64 characters.
+_LONG_STEM = 20
+_HASHED = re.compile(r"(.+?)_+[0-9a-f]{4,}")
+
+
 def _exports(exported: str, wanted: str, description: str = "") -> int:
-    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", wanted).lower()
-    name = exported.lower()
-    bare = _EXPORT_PREFIX.sub("", name, count=1) if _EXPORT_PREFIX.match(name) else name
     if exported == wanted:
         return 0
-    if bare == plain:
+    name = exported.lower()
+    bare = _EXPORT_PREFIX.sub("", name, count=1) if _EXPORT_PREFIX.match(name) else name
+    plain = {re.sub(r"[^a-zA-Z0-9_-]", "_", wanted).lower(), _snake_case(wanted)}
+    hashed = _HASHED.fullmatch(bare)
+    stem = hashed[1] if hashed else ""
+    if bare in plain:
         return 1
-    if re.fullmatch(re.escape(plain) + r"_+[0-9a-f]{4,}", bare):
+    if stem in plain:
         return 2
-    if bare.endswith("_" + plain):
+    if len(stem) >= _LONG_STEM and any(one.startswith(stem) for one in plain):
         return 3
-    if bare.startswith(plain + "_"):
+    if any(bare.endswith("_" + one) or bare.startswith(one + "_") for one in plain):
         return 4
     if re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-])", description):
         return 5
     return _NO_MATCH
+
+
+def _snake_case(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
 
 
 def _call_part(call: Call, seen: Observation, body: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from antigravity_acp.host import (
 from antigravity_acp.host.events import LoopEvent, ToolDecided
 from antigravity_acp.manifest import manifest
 from antigravity_acp.settings import Settings
-from antigravity_control import Rules, RulesError
+from antigravity_control import Call, DecisionContext, Rules, RulesError, decide
 
 from ._setup import advise
 from .failures import CliError
@@ -70,7 +70,7 @@ async def run_chat(chat: Chat, prompt: str | None, interrupts: Interrupts) -> in
     async with Host({manifest().id: values}) as host:
         await host.start()
         model = _model(host, chat.model)
-        listener = _Listener(output, chat.rules)
+        listener = _Listener(output, rules, chat.rules)
         loop = AgentLoop(
             host.ctx,
             model=model,
@@ -156,12 +156,13 @@ class _Talk:
 class _Listener:
     """Shows the loop's events, and says how a call that nobody could approve would be allowed."""
 
-    def __init__(self, output: Output, rules: str) -> None:
+    def __init__(self, output: Output, rules: Rules, written: str) -> None:
         self.output = output
         self.on_reader_gone: Callable[[], None] = lambda: None
         #: Whoever read stdout has closed it.
         self.reader_gone = False
-        self._rules = rules.strip().rstrip(",")
+        self._rules = DecisionContext(rules)
+        self._written = written.strip()
 
     def __call__(self, event: LoopEvent) -> None:
         if self.reader_gone:
@@ -175,8 +176,9 @@ class _Listener:
             return
         if isinstance(event, ToolDecided) and event.soft:
             remedy = ""
-            if event.rule is None:
-                remedy = f" Here: --yes '{','.join(filter(None, (self._rules, event.name)))}'."
+            # Only where no rule had a say: one that asks, or a plugin that does, stays in force beside one that allows.
+            if decide(Call(event.name), self._rules).source == "default":
+                remedy = f" Here: --yes '{','.join(filter(None, (self._written, event.name)))}'."
             print(f"antigravity-acp: {event.reason}{remedy}", file=sys.stderr, flush=True)
 
 

@@ -5,7 +5,7 @@ Never: sends a prompt. `probe` never starts a sign-in either.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -49,7 +49,7 @@ async def run_models(flags: AgentFlags, *, as_json: bool) -> int:
     return 0
 
 
-def _print_models(models: "list[ModelInfo] | tuple[ModelInfo, ...] | Any") -> None:
+def _print_models(models: Sequence[ModelInfo]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -23,7 +23,7 @@ _UNSAFE: Final = {
 
 def plain(text: str) -> str:
     """Text of a model, a tool or an agent without what a terminal would obey."""
-    return text.translate(_UNSAFE)
+    return text.replace("\r\n", "\n").translate(_UNSAFE)
 
 
 class Output(Protocol):
