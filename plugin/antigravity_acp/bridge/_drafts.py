@@ -5,15 +5,12 @@ so data under ``default``, ``enum`` or ``const`` is never mistaken for one.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
-from urllib.parse import urljoin
+from typing import Any, Final
 
 import jsonschema_rs
 
 #: Base of references in a schema without an identity of its own; the reserved top-level domain names no host.
 BASE: Final = "http://parameters.invalid/"
-#: The meta-schemas, which every validator carries within itself.
-META_SCHEMAS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 OLD_DRAFTS: Final = (jsonschema_rs.Draft4, jsonschema_rs.Draft6, jsonschema_rs.Draft7)
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -45,13 +42,6 @@ UNKNOWN: Final[dict[int, frozenset[str]]] = {
 }
 
 
-class Position(NamedTuple):
-    """One schema inside a schema, and the base that its references count from."""
-
-    schema: dict[str, Any]
-    base: str
-
-
 def identity(schema: dict[str, Any], draft: int) -> str | None:
     """The URI a schema gives itself, ``None`` for none; a mere anchor is none."""
     if draft in OLD_DRAFTS and "$ref" in schema:
@@ -60,17 +50,14 @@ def identity(schema: dict[str, Any], draft: int) -> str | None:
     return own if isinstance(own, str) and not own.startswith("#") else None
 
 
-def positions(schema: object, draft: int) -> Iterator[Position]:
+def walk(schema: object) -> Iterator[dict[str, Any]]:
     """Every schema of a document, whether or not anything refers to it."""
-    queue: list[tuple[object, str]] = [(schema, BASE)]
+    queue = [schema]
     while queue:
-        item, base = queue.pop()
-        if not isinstance(item, dict):
-            continue
-        if (own := identity(item, draft)) is not None:
-            base = urljoin(base, own).partition("#")[0]
-        yield Position(item, base)
-        queue.extend((below, base) for below in subschemas(item))
+        item = queue.pop()
+        if isinstance(item, dict):
+            yield item
+            queue.extend(subschemas(item))
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[object]:
@@ -82,18 +69,3 @@ def subschemas(schema: dict[str, Any]) -> Iterator[object]:
             yield from value
         elif key in SCHEMAS:
             yield value
-
-
-def leads_outside(schema: object, draft: int) -> bool:
-    """Whether any reference names a document that is neither in the schema nor a meta-schema."""
-    found = list(positions(schema, draft))
-    inside = {BASE, *(position.base for position in found)}
-    for position in found:
-        for key in REFERENCES:
-            reference = position.schema.get(key)
-            if not isinstance(reference, str) or reference.startswith("#") or key in UNKNOWN[draft]:
-                continue
-            target = urljoin(position.base, reference).partition("#")[0]
-            if target not in inside and not target.startswith(META_SCHEMAS):
-                return True
-    return False

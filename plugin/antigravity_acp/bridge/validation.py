@@ -23,7 +23,7 @@ import jsonschema_rs
 
 from antigravity_acp.limits import MAX_ARGUMENT_PROBLEMS, MAX_SCHEMA_DEPTH
 
-from ._drafts import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SCHEMAS, UNKNOWN, leads_outside, positions
+from ._drafts import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SCHEMAS, UNKNOWN, walk
 
 Compile = Callable[..., jsonschema_rs.Validator]
 
@@ -127,8 +127,6 @@ def _compile(schema: dict[str, Any]) -> tuple[int, jsonschema_rs.Validator]:
         raise SchemaError("its `$schema` is not one of draft 4, 6, 7, 2019-09 and 2020-12")
     problems = []
     for draft in drafts:
-        if leads_outside(schema, draft):
-            raise SchemaError(OUTSIDE)
         try:
             compiled = _CLASSES[draft](schema, offline=True, pattern_options=jsonschema_rs.RegexOptions(), mask="…")
         except jsonschema_rs.ValidationError as error:
@@ -138,7 +136,7 @@ def _compile(schema: dict[str, Any]) -> tuple[int, jsonschema_rs.Validator]:
         except ValueError:
             raise SchemaError("its parameters are nested or referenced too deeply") from None
         else:
-            if problems and any(not UNKNOWN[draft].isdisjoint(place.schema) for place in positions(schema, draft)):
+            if problems and any(not UNKNOWN[draft].isdisjoint(below) for below in walk(schema)):
                 raise SchemaError("it mixes keywords of several drafts of JSON Schema; declare `$schema`")
             return draft, compiled
     raise SchemaError(problems[0])
