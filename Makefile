@@ -52,4 +52,4 @@ test-agents: $(STAMP) $(NODE) ## one tool turn of foreign agents that npm instal
 	$(BIN)/python -m pytest -m agents --timeout 600
 
 clean: ## remove what the commands above made
-	rm -rf $(VENV) tests/node/node_modules tests/node/agents .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) tests/node/node_modules tests/node/agents/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -140,8 +140,8 @@ class HookGuard:
 
     def cut(self) -> None:
         """From now on no hook is answered any more. The harness of a cancelled turn is not used again."""
-        pass
-        pass
+        self._closed = True
+        self._dead |= self._open
 
     async def _handle(self, request: Any) -> None:
         if self._closed:

@@ -152,6 +152,12 @@ def test_gemini_is_recognised_by_the_id_that_it_builds_itself() -> None:
 
 
 @pytest.mark.requirement("A-015")
+@pytest.mark.parametrize("title", ["rm -rf /", "", f"read_file_ab12 ({SERVER} MCP Server)"])
+def test_gemini_puts_a_command_argument_of_our_tool_into_the_title(title: str) -> None:
+    assert verdict(GEMINI, gemini(title=title)) == Ours("proceed_once")
+
+
+@pytest.mark.requirement("A-015")
 @pytest.mark.parametrize(
     "call",
     [
@@ -162,8 +168,6 @@ def test_gemini_is_recognised_by_the_id_that_it_builds_itself() -> None:
         {"toolCallId": "mcp_other_bash_9f__1"},
         {"kind": "execute"},
         {"kind": None},
-        {"title": "bash_9f"},
-        {"title": f"read_file_ab12 ({SERVER} MCP Server)"},
         {"locations": [{"path": "/etc/passwd"}]},
         {"_meta": {"mcp": {"server": "other", "tool": "x"}}},
     ],

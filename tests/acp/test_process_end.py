@@ -91,6 +91,15 @@ async def test_an_agent_that_floods_while_it_is_ended_is_ended() -> None:
         assert running.exception() is not None
 
 
+async def test_an_agent_that_says_much_at_its_end_is_let_out_by_itself() -> None:
+    program = "import sys\nsys.stdin.read()\nsys.stdout.write('z' * 5_000_000)"
+    command = AgentCommand((sys.executable, "-I", "-S", "-c", program))
+    process = await AgentProcess.start(command, dispose_grace_ms=5_000)
+    await process.aclose()
+    # Nobody read those 5 MB; on a full pipe it would have had to be killed.
+    assert process.returncode == 0
+
+
 async def test_closing_twice_and_at_the_same_time_is_one_closing() -> None:
     async with agent({"ignore_eof": True}, disposeGraceMs=100) as one:
         await asyncio.gather(*(one.aclose() for _ in range(5)))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from helpers.bridge import Raw, answer, exported, gathered, opened, raw, raws, until
+from helpers.bridge import SOON_S, Raw, answer, exported, gathered, opened, raw, raws, until
 
 from antigravity_acp.contract import ImageAttachment, ImageBlock, OpaqueBlock, ReasoningBlock, TextBlock, ToolSchema
 from antigravity_acp.limits import MAX_PARKED_CALLS
@@ -148,9 +148,13 @@ async def test_a_gather_that_is_cancelled_loses_no_call() -> None:
     async with opened() as (_, endpoint), raw(endpoint) as client:
         client.call(1, exported(endpoint))
         waiting = asyncio.create_task(endpoint.gather())
-        await until(lambda: endpoint.parked)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+        async with asyncio.timeout(SOON_S):
+            while not endpoint.parked:
+                await asyncio.sleep(0)
+        # The call is parked, and gathering still looks for others that come with it.
+        assert waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
         (call,) = await gathered(endpoint, 1)
         answer(call)
         await client.response()

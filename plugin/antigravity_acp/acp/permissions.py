@@ -150,7 +150,6 @@ def _names_ours(profile: AgentProfile, request: PermissionRequest, server_name: 
         and not request.announced
         and not request.has_locations
         and request.kind == rule.kind
-        and request.title == rule.title.format(server=server_name, tool=tool)
         and (request.server, request.tool) in ((None, None), (server_name, tool))
     )
 

@@ -17,15 +17,14 @@ from ..limits import MAX_EXPORTED_NAME
 class NameRule(msgspec.Struct, frozen=True):
     """Recognition by an id that the agent itself builds from the names of server and tool.
 
-    ``{server}`` and ``{tool}`` are filled in. The title is checked too, yet never alone: a shell command can have any
-    title (measured in four agents), and only the agent chooses the id.
+    ``{server}`` and ``{tool}`` are filled in. The title is not looked at: a shell command can have any title (measured
+    in four agents), and a call of ours has the text of its argument ``command`` for a title, where it has one (Gemini
+    CLI 0.61.0). Only the agent chooses the id.
 
-    :param id_prefix: what ``toolCallId`` begins with. :param title: the whole title of a permission request.
-    :param kind: ACP tool kind of such a request.
+    :param id_prefix: what ``toolCallId`` begins with. :param kind: ACP tool kind of a permission request.
     """
 
     id_prefix: str
-    title: str
     kind: str
 
 
@@ -88,7 +87,8 @@ PROFILES: Final[tuple[AgentProfile, ...]] = (
         # child ignores SIGTERM and outlives its parent.
         env={"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"},
         auth_method="gemini-api-key",
-        name_rule=NameRule(id_prefix="mcp_{server}_{tool}__", title="{tool} ({server} MCP Server)", kind="other"),
+        # It puts the name of the called function before every id, also where the model's API supplies one.
+        name_rule=NameRule(id_prefix="mcp_{server}_{tool}__", kind="other"),
         allow_option="proceed_once",
         tool_name_prefix="mcp_{server}_",
     ),
