@@ -14,7 +14,7 @@ from .conversation import running
 
 
 def engine_settings(folder: Path, rules: list[dict[str, Any]], **overrides: Any) -> Settings:
-    """Settings for the embedded engine with a script of these rules; what the model received goes to ``model.jsonl``."""
+    """Settings for the embedded engine with a script of these rules; what the model received goes to `model.jsonl`."""
     script = folder / "script.yaml"
     script.write_text(yaml.safe_dump({"models": ["scripted", "scripted-2"], "rules": rules}), encoding="utf-8")
     args = ["--script", str(script), "--script-log", str(folder / "model.jsonl")]
