@@ -135,7 +135,7 @@ class Exchange:
 
     async def _watch_client(self, client: AgentClient) -> None:
         await client.closed()
-        self._end(Failed(LlmError("ACP_DISCONNECTED")))
+        self._end(Failed(client.failure()))
 
     async def _collect(self, endpoint: Endpoint) -> None:
         while calls := await endpoint.gather():
