@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from .acp import AgentPool, ModelChoice
-from .bridge import Bridge, Catalogue
+from .acp import AgentPool, ModelChoice, Standby
+from .bridge import Bridge, Catalogue, Endpoint
 from .contract import (
     AbortSignal,
     GenerateOptions,
@@ -27,7 +27,7 @@ from .limits import AGENT_PREFIX_RESERVE, MAX_EXPORTED_NAME
 from .manifest import manifest
 from .prompt import check_content, check_controls, has_images
 from .settings import Settings
-from .turns import Exchange, TurnRegistry
+from .turns import BARE, Exchange, TurnRegistry
 
 
 class AntigravityAdapter(LlmAdapter):
@@ -38,11 +38,12 @@ class AntigravityAdapter(LlmAdapter):
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or Settings.from_mapping()
-        self._pool = AgentPool(self._settings)
+        self._pool: AgentPool[Endpoint | None] = AgentPool(self._settings)
         self._bridge = Bridge()
         self._turns = TurnRegistry(self._settings.max_active_tool_sessions)
         self._models: dict[str, ModelChoice] = {}
         self._listing: asyncio.Task[None] | None = None
+        self._turnstile = asyncio.Lock()
         self._disposed = False
         self._key = secrets.token_bytes(32)
 
@@ -79,14 +80,15 @@ class AntigravityAdapter(LlmAdapter):
         return ModelInfo(provider, model, choice.name, choice.description, modalities)
 
     async def _discover(self) -> None:
-        client = await self._pool.checkout()
-        healthy = False
+        client, _ = await self._pool.checkout()
+        session = None
         try:
             session = await client.new_session(None)
             self._models = {choice.id: choice for choice in session.models}
-            healthy = True
         finally:
-            await self._pool.give_back(client, healthy=healthy)
+            # The session is still empty: a request without tools may claim it, once.
+            standby = (BARE, Standby[Endpoint | None](session, None, lambda: None)) if session else None
+            self._pool.give_back(client, healthy=session is not None, standby=standby)
 
     # ---- generation -------------------------------------------------------------------------------------------
 
@@ -112,7 +114,7 @@ class AntigravityAdapter(LlmAdapter):
         catalogue = Catalogue.build(options.tools, name_budget=budget) if options.tools else None
         exchange = Exchange(self._settings, options, self._pool, self._bridge)
         self._turns.add(exchange)
-        await exchange.open(options, catalogue, self._key)
+        await exchange.open(options, catalogue, self._key, self._turnstile)
         return exchange
 
     # ---- the end ----------------------------------------------------------------------------------------------
@@ -122,6 +124,8 @@ class AntigravityAdapter(LlmAdapter):
         return {
             "process_starts": self._pool.starts,
             "processes": self._pool.live,
+            "idle_processes": self._pool.idle,
+            "prepared_sessions": self._pool.prepared,
             "active_turns": self._turns.active,
             "parked_calls": self._turns.parked_calls,
         }

@@ -29,6 +29,8 @@ KEEP_ALIVE_S: Final = 15.0
 #: Seconds after which a call that is still parked is answered as an event stream, so that headers reach the client
 #: long before any client's own limit (60 s is the shortest seen). Earlier answers are plain JSON.
 STREAM_AFTER_S: Final = 1.0
+#: Agent processes that wait idle. Each costs 70 to 330 MB; a host rarely has more than two turns end close together.
+MAX_IDLE_PROCESSES: Final = 2
 #: Seconds given to each step of ending a process after its grace (SIGTERM, SIGKILL).
 KILL_STEP_S: Final = 2.0
 #: Characters kept free in an exported tool name for the prefix that an agent puts before it. The longest known scheme,
@@ -85,6 +87,11 @@ MAX_REPEATED_CHECKS: Final = 100_000
 MAX_ARGUMENT_PROBLEMS: Final = 8
 #: Results whose client had hung up, kept for a client that sends the same request again, in one endpoint.
 MAX_LATE_RESULTS: Final = 8
+#: Seconds before an agent's own limit for one MCP call at which a call that still waits is answered with a ticket: the
+#: answer has to be written and read before the agent gives up, on a machine that is busy. Never more than this share
+#: of the limit.
+CALL_MARGIN_S: Final = 10.0
+CALL_MARGIN_SHARE: Final = 0.25
 #: Seconds a client may take to send one request body.
 BODY_TIMEOUT_S: Final = 30.0
 #: Seconds a connection may idle between requests. Go's client drops idle connections after 90 s; being later than

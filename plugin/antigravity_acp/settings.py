@@ -34,6 +34,11 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     cancel_grace_ms: int
     dispose_grace_ms: int
     max_active_tool_sessions: int
+    idle_process_timeout_ms: int
+    max_sessions_per_process: int
+    prepare_sessions: bool
+    contact_timeout_ms: int
+    silence_timeout_ms: int
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any] | None = None) -> "Settings":

@@ -16,7 +16,8 @@ BASH = {"call": {"name": "bash", "arguments": {}}}
 
 def empty(adapter: object) -> bool:
     found = adapter.diagnostics()  # type: ignore[attr-defined]
-    return (found["processes"], found["active_turns"], found["parked_calls"]) == (0, 0, 0)
+    busy = found["processes"] - found["idle_processes"]
+    return (busy, found["active_turns"], found["parked_calls"]) == (0, 0, 0)
 
 
 @pytest.mark.requirement("A-020")

@@ -20,7 +20,8 @@ def call(name: str = "bash", **arguments: Any) -> dict[str, Any]:
 
 def free(adapter: Any) -> bool:
     found = adapter.diagnostics()
-    return (found["processes"], found["active_turns"], found["parked_calls"]) == (0, 0, 0)
+    busy = found["processes"] - found["idle_processes"]
+    return (busy, found["active_turns"], found["parked_calls"]) == (0, 0, 0)
 
 
 def received(folder: Path) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from .permissions import (
     is_ours,
     judge,
 )
-from .pool import AgentPool
+from .pool import AgentPool, Preparation, Standby
 from .process import AgentProcess
 from .profiles import PROFILES, STRICT, AgentProfile, profile_for
 from .session import AgentSession, PromptOutcome
@@ -50,9 +50,11 @@ __all__ = [
     "Ours",
     "PermissionAnswer",
     "PermissionRequest",
+    "Preparation",
     "PromptOutcome",
     "Question",
     "Reject",
+    "Standby",
     "Verdict",
     "is_ours",
     "judge",

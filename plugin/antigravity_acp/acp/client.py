@@ -57,6 +57,8 @@ class AgentClient:
         self._settings = settings
         self._process = process
         self._sessions: dict[str, AgentSession] = {}
+        #: Sessions asked for so far.
+        self.sessions = 0
         self._closed = asyncio.Event()
         self._wire_over = False
         self._ending: asyncio.Task[None] | None = None
@@ -136,6 +138,7 @@ class AgentClient:
         """
         if endpoint is not None and not self.mcp_http:
             raise LlmError("ACP_MCP_UNSUPPORTED")
+        self.sessions += 1
         with self._transport.expecting_session():
             try:
                 result = await self._open_session(endpoint)

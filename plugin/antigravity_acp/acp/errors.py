@@ -4,14 +4,18 @@ Owns: :class:`AgentError` and :func:`classify`, the only place where the text of
 Never: passes any of that text on. A message names the method, the number and what to do, nothing else.
 
 Sources of the shapes: ACP v1 (``-32000`` is "authentication required"), the Google API error model
-(``RESOURCE_EXHAUSTED``, ``RetryInfo.retryDelay``), and our engine, which marks a used-up quota with ``data.type``.
+(``RESOURCE_EXHAUSTED``, ``RetryInfo.retryDelay``, ``ErrorInfo.metadata.quotaResetTimeStamp``), our engine, which marks
+a used-up quota with ``data.type``, and reports from users of the official server: a 402 or 429 inside the text of an
+"Internal error", its JSON quoted once or twice.
 """
 
 import json
 import math
 import re
 import signal
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 from ..contract import LlmError
@@ -24,8 +28,12 @@ INVALID_PARAMS: Final = -32602
 _MAX_DEPTH: Final = 6
 _MAX_NODES: Final = 200
 _MAX_TEXT: Final = 4_096
-#: A longer wait than this says nothing that a host could act on.
+#: Texts of one error that are tried as JSON; real errors quote the provider's answer once or twice.
+_MAX_QUOTED: Final = 4
+#: A longer wait than this says nothing that a host could act on. Weekly quotas exist.
 _MAX_RETRY_MS: Final = 7 * 24 * 3600 * 1000
+#: Characters of a delay or a moment; longer ones are something else.
+_MAX_DURATION: Final = 48
 
 # -32000 is also the number of a plain server error in JSON-RPC, so the words must agree with it.
 _AUTH = re.compile(
@@ -35,14 +43,25 @@ _AUTH = re.compile(
 )
 _CANCELLED = re.compile(r"\bcontext cancell?ed\b", re.IGNORECASE)
 _QUOTA = re.compile(
-    r"\bRESOURCE_EXHAUSTED\b|\bquota\b.{0,40}\b(?:exceed|exhaust|used up|limit|reached)|\brate.?limit|"
-    r"\btoo many requests\b|\b(?:http|status|code|error)\W{0,4}(?:429|402)\b",
+    r"\b(?:RESOURCE_EXHAUSTED|QUOTA_EXHAUSTED)\b|(?<!disk )\bquota\b.{0,40}\b(?:exceed|exhaust|used up|limit|reached)|"
+    r"\brate.?limit|\busage.?limit|\btoo many requests\b|\bpayment required\b|\bexhausted your capacity\b|"
+    r"\binsufficient.{0,12}(?:credit|balance|quota)|\b(?:http|status|code|error)\W{0,4}(?:429|402)\b",
     re.IGNORECASE,
 )
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?")
-_RETRY_TEXT = re.compile(r"\b(?:retry|reset\w*|try again)\b\D{0,20}((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?s)\b", re.IGNORECASE)
+_PAYMENT = re.compile(r"\bpayment required\b|\b(?:http|status|code|error)\W{0,4}402\b", re.IGNORECASE)
+#: Seconds of a unit, by the letters that tell units apart.
+_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_DELAY: Final = (
+    r"(?:\d+(?:\.\d+)?\s?(?:ms|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])[\s,]*)+"
+)
+_DURATION = re.compile(_DELAY, re.IGNORECASE)
+_PARTS = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|[dhms])", re.IGNORECASE)
+_RETRY_TEXT = re.compile(rf"\b(?:retry|reset\w*|try again)\b\D{{0,20}}({_DELAY})", re.IGNORECASE)
 _SECONDS_KEYS: Final = frozenset({"retrydelay", "retryafter", "retryafterseconds", "quotaresetdelay", "resetafter"})
 _MILLIS_KEYS: Final = frozenset({"retryafterms", "retrydelayms", "providerretryafterms"})
+_MOMENT_KEYS: Final = frozenset({"quotaresettimestamp", "quotaresettime", "resetsat", "resetat", "resettime"})
+#: A number of this size counts milliseconds since 1970 and not seconds.
+_MILLIS_SINCE_1970: Final = 1e11
 
 
 class AgentError(LlmError):
@@ -76,7 +95,7 @@ def classify(method: str, number: int, text: str, data: object) -> AgentError:
     strings, numbers, facts = _gather(text, data)
     joined = "\n".join(strings)[:_MAX_TEXT]
     if facts.get("type") == "quota" or number in _QUOTA_NUMBERS or numbers & _QUOTA_NUMBERS or _QUOTA.search(joined):
-        status = 402 if 402 in numbers | {number} else 429
+        status = 402 if 402 in numbers | {number} or (429 not in numbers and _PAYMENT.search(joined)) else 429
         return AgentError(
             "ACP_QUOTA",
             f"The agent answered `{method}` with a used-up quota or rate limit. Wait until it resets, "
@@ -104,24 +123,20 @@ _QUOTA_NUMBERS: Final = frozenset({429, 402})
 
 def _gather(text: str, data: object) -> tuple[list[str], set[int], dict[str, object]]:
     """Texts, status numbers and named facts of an error, wherever the agent has put them."""
-    strings, numbers, facts = [text], set[int](), dict[str, object]()
-    # Some agents put the provider's whole JSON answer into the message.
-    roots = [data, *(found for item in (text, data) if isinstance(item, str) if (found := _embedded(item)) is not None)]
-    for key, value in _walk(roots):
+    strings, numbers, facts = list[str](), set[int](), dict[str, object]()
+    for key, value in _walk([text, data]):
         if isinstance(value, str):
             strings.append(value[:_MAX_TEXT])
-        if (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and key in ("code", "status", "statuscode", "httpstatus")
-        ):
-            numbers.add(value)
+        if key in ("code", "status", "statuscode", "httpstatus") and (number := _number(value)) is not None:
+            numbers.add(number)
         facts.setdefault(key, value)
     return strings, numbers, facts
 
 
 def _walk(roots: list[object]) -> Iterator[tuple[str, object]]:
+    """Every leaf with its key, the outer ones first; JSON that is quoted in a text is walked too."""
     queue: list[tuple[str, object, int]] = [("", root, 0) for root in roots]
+    quoted = 0
     for _ in range(_MAX_NODES):
         if not queue:
             return
@@ -131,6 +146,10 @@ def _walk(roots: list[object]) -> Iterator[tuple[str, object]]:
         elif isinstance(value, list) and depth < _MAX_DEPTH:
             queue.extend((key, item, depth + 1) for item in value[:_MAX_NODES])
         else:
+            if isinstance(value, str) and "{" in value and quoted < _MAX_QUOTED:
+                # Some agents put the provider's whole JSON answer into a text.
+                quoted += 1
+                queue.append((key, _embedded(value), depth))
             yield key, value
 
 
@@ -138,17 +157,26 @@ def _plain(name: object) -> str:
     return re.sub(r"[^a-z]", "", str(name)[:64].lower())
 
 
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"\d{3}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _embedded(text: str) -> object:
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end < 16 * _MAX_TEXT:
+        inner = text[start : end + 1]
         try:
-            return json.loads(text[start : end + 1])
-        except (ValueError, RecursionError):
+            # An answer that was put into a text as a JSON string still has its escapes.
+            return json.loads(json.loads(f'"{inner}"') if inner.startswith('{\\"') else inner)
+        except (ValueError, TypeError, RecursionError):
             return None
     return None
 
 
 def _retry_after(facts: dict[str, object], text: str) -> int | None:
+    """Milliseconds until a repeat makes sense: a delay that was named, else a moment, else words; ``None`` without."""
     for key, value in facts.items():
         factor = 1000 if key in _SECONDS_KEYS else 1 if key in _MILLIS_KEYS else None
         if factor is None:
@@ -157,21 +185,37 @@ def _retry_after(facts: dict[str, object], text: str) -> int | None:
             return _bounded(float(value) * factor)
         if isinstance(value, str) and (found := _duration(value)) is not None:
             return _bounded(found * 1000)
+    for key, value in facts.items():
+        if key in _MOMENT_KEYS and (moment := _moment(value)) is not None:
+            return _bounded((moment - time.time()) * 1000)
     match = _RETRY_TEXT.search(text)
     seconds = _duration(match.group(1)) if match else None
     return _bounded(seconds * 1000) if seconds is not None else None
 
 
 def _duration(text: str) -> float | None:
-    """Seconds of ``30s``, ``1h2m3.5s`` or ``12``; ``None`` for anything else."""
-    stripped = text.strip()[:32]
+    """Seconds of ``30s``, ``1h2m3.5s``, ``479ms``, ``3h 21min`` or ``12``; ``None`` for anything else."""
+    stripped = text.strip()
+    if len(stripped) > _MAX_DURATION:
+        return None
     if re.fullmatch(r"\d+(?:\.\d+)?", stripped):
         return float(stripped)
-    match = _DURATION.fullmatch(stripped)
-    if not match or not any(match.groups()):
+    if not _DURATION.fullmatch(stripped):
         return None
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+    return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _PARTS.findall(stripped))
+
+
+def _moment(value: object) -> float | None:
+    """Seconds since 1970 of an RFC 3339 time or a number; ``None`` for anything else."""
+    if isinstance(value, str) and len(value) <= _MAX_DURATION:
+        try:
+            read = datetime.fromisoformat(value)
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value) / 1000 if value > _MILLIS_SINCE_1970 else float(value)
+    return None
 
 
 def _bounded(milliseconds: float) -> int | None:

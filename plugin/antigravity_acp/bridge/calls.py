@@ -4,6 +4,9 @@ Owns: :class:`ParkedCall` (what the host sees) and :class:`Desk` (the calls of o
 resolves it, when its client goes away before the host has seen it, or when the desk closes.
 A request that is sent again under the same id, with the same tool and arguments, joins the call that waits for it, so
 the host runs it once (X-010); ids count per client only, so an equal id alone means nothing.
+A request that waits longer than the desk's patience is answered with a ticket. The call goes on: it stays parked, and
+its result is kept until a request with the ticket has taken it, once (X-011). A result that nobody can take any more
+is counted and logged, whatever the reason.
 Never: keeps anything of a call that was answered and delivered, except counts.
 """
 
@@ -14,7 +17,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from antigravity_acp.contract import ContentBlock
 from antigravity_acp.limits import (
@@ -26,6 +29,8 @@ from antigravity_acp.limits import (
     PARALLEL_QUIET_S,
 )
 
+from ._requests import Answer, Kind, Reading, Request, RequestKey
+from ._waiting import TAKEN, new_ticket, no_ticket, still_result, ticket_result
 from .results import CallResult, error_result, tool_result
 
 log = logging.getLogger("antigravity_acp.bridge")
@@ -38,14 +43,6 @@ _CLOSED: Final = "The turn ended before this tool call was answered. Its outcome
 _FULL: Final = f"{MAX_PARKED_CALLS} tool calls are open already. Wait for their results, then call again."
 
 
-class RequestKey(NamedTuple):
-    """What makes two requests the same: JSON-RPC id (as canonical JSON), exported tool and argument text."""
-
-    request_id: str
-    tool: str
-    arguments: str
-
-
 class ParkedCall:
     """One tool call that waits for the host.
 
@@ -55,13 +52,15 @@ class ParkedCall:
     """
 
     __slots__ = (
-        "_answer",
         "_delivered",
         "_desk",
         "_given_up",
         "_handed_out",
         "_key",
-        "_readers",
+        "_request",
+        "_result",
+        "_settled",
+        "_ticket",
         "arguments",
         "id",
         "name",
@@ -73,24 +72,33 @@ class ParkedCall:
         self.arguments = arguments
         self._desk = desk
         self._key = key
-        self._answer: asyncio.Future[CallResult | None] = asyncio.get_running_loop().create_future()
-        self._readers = 0
+        #: The request on which the answer can leave now, or is leaving.
+        self._request: Request | None = None
+        #: The ticket that is out for it.
+        self._ticket: str | None = None
+        #: The host's result, while a ticket is out and has not brought it.
+        self._result: CallResult | None = None
+        self._settled = False
         self._handed_out = False
         self._given_up = False
         self._delivered = False
 
     @property
     def undelivered(self) -> bool:
-        """Whether the call has no client left: it hung up or cancelled. A repeated request changes that."""
-        return self._given_up or (self._readers == 0 and not self._delivered)
+        """Whether nobody is left to take the result: the client hung up or cancelled, and holds no ticket.
+
+        A repeated request changes that.
+        """
+        served = self._ticket is not None or (self._request is not None and self._request.readers > 0)
+        return self._given_up or not (served or self._delivered)
 
     def resolve(self, content: Sequence[ContentBlock], *, is_error: bool) -> bool:
         """Answer the call.
 
         :param content: the host's result; text is added where it has none.
         :param is_error: whether it is an error or a denial.
-        :returns: whether a client was waiting. ``False`` is a recorded outcome and no failure: the client had gone, or
-            the call was answered before.
+        :returns: whether somebody can take it: a client that waits, or one that holds a ticket. ``False`` is a recorded
+            outcome and no failure: the client had gone, the endpoint was closed, or the call was answered before.
         """
         return self._desk._settle(self, tool_result(content, is_error=is_error))
 
@@ -99,13 +107,23 @@ class Desk:
     """The calls of one endpoint. Not thread-safe; lives on one event loop.
 
     :param connecting: how many connections were accepted whose first request has not been read yet.
+    :param patience_s: seconds for which a request waits before it is answered with a ticket; ``None`` for ever.
     """
 
-    def __init__(self, counters: Counter[str], connecting: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        counters: Counter[str],
+        connecting: Callable[[], int] = lambda: 0,
+        *,
+        patience_s: float | None = None,
+    ) -> None:
+        self.patience_s = patience_s
         self._counters = counters
         self._connecting = connecting
         self._parked: dict[str, ParkedCall] = {}
+        #: Calls by the request that made them, as long as the same request sent again means them.
         self._by_request: dict[RequestKey, ParkedCall] = {}
+        self._tickets: dict[str, ParkedCall] = {}
         self._late: OrderedDict[RequestKey, CallResult] = OrderedDict()
         self._fresh: list[ParkedCall] = []
         self._news = asyncio.Event()
@@ -143,51 +161,61 @@ class Desk:
         finally:
             arrived()
 
-    async def call(self, key: RequestKey, name: str, arguments: str, arrived: Callable[[], None]) -> "Reading":
-        """Park a call, or join the one that is parked for the same request, and wait for its end.
+    async def call(self, key: RequestKey, name: str, arguments: str, arrived: Callable[[], None]) -> Reading:
+        """Park a call, or join the one that was parked for the same request, and wait for an answer.
 
-        Cancel the wait when the client goes away; then give the reading back with :meth:`done`.
-
-        :returns: the answer; ``result`` is ``None`` when the client cancelled the request.
+        Cancel the wait when the client goes away; else give the reading back with :meth:`done`.
         """
         if (late := self._late.pop(key, None)) is not None:
             self._counters["late_results_fetched"] += 1
-            return Reading(None, late)
+            return Reading.note(late)
         call = self._by_request.get(key)
         if call is not None:
             self._counters["joined_calls"] += 1
         elif self._closed:
-            return Reading(None, error_result(_CLOSED))
-        elif len(self._parked) >= MAX_PARKED_CALLS:
+            return Reading.note(error_result(_CLOSED))
+        elif len(self._parked) + sum(call._settled for call in self._tickets.values()) >= MAX_PARKED_CALLS:
             self._counters["refused_calls"] += 1
-            return Reading(None, error_result(_FULL))
+            return Reading.note(error_result(_FULL))
         else:
             call = self._park(key, name, arguments)
-        call._readers += 1
-        self._read(1)
-        arrived()
-        delivered = False
-        try:
-            # Shielded: several requests may wait for one call, and one that goes must not take the answer with it.
-            result = await asyncio.shield(call._answer)
-            delivered = True
-        finally:
-            if not delivered:
-                self._leave(call)
-        return Reading(call, result)
+        request = call._request
+        if request is None or request.key != key:
+            request = Request(call, key)
+            if call._ticket is None:
+                call._request = request
+            else:
+                # The agent was given the ticket and asks for it again; somebody may be waiting with it already.
+                request.settle(Answer(ticket_result(call._ticket), Kind.NOTE))
+        return await self._read(request, arrived)
 
-    def done(self, reading: "Reading", *, delivered: bool) -> None:
-        """Give back a reading once its response was written, or could not be."""
-        call = reading.call
+    async def wait(self, key: RequestKey, ticket: str, arrived: Callable[[], None]) -> Reading:
+        """Wait for the result of the call that was answered with this ticket; as :meth:`call` otherwise.
+
+        Of several requests with one ticket the newest gets the result: it is the one that certainly is read.
+        """
+        call = self._tickets.get(ticket)
         if call is None:
-            return
-        call._readers -= 1
-        self._read(-1)
-        if reading.result is None:
-            return
-        call._delivered = call._delivered or delivered
-        if call.undelivered:
-            self._keep_late(call, reading.result)
+            self._counters["refused_tickets"] += 1
+            return Reading.note(error_result(_CLOSED) if self._closed else no_ticket())
+        self._counters["waits"] += 1
+        request = call._request
+        if request is None or request.key != key:
+            if request is not None and request.open:
+                request.settle(Answer(error_result(TAKEN), Kind.NOTE))
+            elif request is not None and request.kind is Kind.RESULT:
+                # It is being written. Should that fail, the ticket is good for a further call.
+                return Reading.note(error_result(TAKEN))
+            request = call._request = Request(call, key)
+            if call._result is not None:
+                request.settle(Answer(call._result, Kind.RESULT))
+        return await self._read(request, arrived)
+
+    def done(self, reading: Reading, *, delivered: bool) -> None:
+        """Give back a reading once its response was written, or could not be."""
+        if reading.request is not None:
+            reading.request.delivered |= delivered
+            self._leave(reading.request)
 
     def cancel(self, request_id: str) -> bool:
         """End the wait of the request that its client cancelled; the host's side goes on.
@@ -196,16 +224,19 @@ class Desk:
         :returns: whether exactly one call was meant. Ids of two clients may meet; a cancellation that could mean
             either ends neither, since the wrong one would lose a result that somebody waits for.
         """
-        meant = [call for key, call in self._by_request.items() if key.request_id == request_id]
+        meant = [call for call in self._parked.values() if (key := _held_open(call)) and key.request_id == request_id]
         if len(meant) != 1:
             return False
         call = meant[0]
         self._counters["cancelled_calls"] += 1
-        call._given_up = True
-        del self._by_request[call._key]
-        call._answer.set_result(None)
-        if not call._handed_out:
-            self._withdraw(call)
+        request, call._request = call._request, None
+        if request is not None:
+            request.settle(None)
+        if call._ticket is None:
+            call._given_up = True
+            del self._by_request[call._key]
+            if not call._handed_out:
+                self._withdraw(call)
         return True
 
     # The host's side.
@@ -242,12 +273,19 @@ class Desk:
                 passes, seen, moved = 0, self._moves, now
 
     def close(self) -> None:
-        """Answer every parked call with an error result; later ones are answered at once. Idempotent."""
+        """Answer every parked call with an error result; later ones are answered at once. Idempotent.
+
+        Results that wait for a ticket are undelivered from now on.
+        """
         self._closed = True
-        for call in self._parked.values():
-            if not call._given_up:
-                call._answer.set_result(error_result(_CLOSED))
-        for kept in (self._parked, self._by_request, self._late, self._fresh):
+        for call in dict.fromkeys([*self._parked.values(), *self._tickets.values()]):
+            request, call._ticket = call._request, None
+            if request is not None and request.open:
+                request.settle(Answer(error_result(_CLOSED), Kind.NOTE))
+            elif call._result is not None and (request is None or request.kind is not Kind.RESULT):
+                self._lose(call, call._result)
+            call._result = None
+        for kept in (self._parked, self._by_request, self._tickets, self._late, self._fresh):
             kept.clear()
         self._news.set()
 
@@ -257,36 +295,97 @@ class Desk:
             async with asyncio.timeout(BRIDGE_CLOSE_S):
                 await self._idle.wait()
 
-    def _read(self, change: int) -> None:
+    # One request.
+
+    async def _read(self, request: Request, arrived: Callable[[], None]) -> Reading:
+        if request.open and request.timer is None and self.patience_s is not None:
+            request.timer = asyncio.get_running_loop().call_later(self.patience_s, self._expire, request)
+        request.readers += 1
+        self._count(1)
+        arrived()
+        left = True
+        try:
+            # Shielded: several connections may wait for one answer, and one that goes must not take it along.
+            answer = await asyncio.shield(request.answer)
+            left = False
+        finally:
+            if left:
+                self._leave(request)
+        return Reading(request, answer)
+
+    def _leave(self, request: Request) -> None:
+        """A connection is through with a request: it wrote the answer, could not, or hung up before there was one."""
+        request.readers -= 1
+        self._count(-1)
+        if request.readers:
+            return
+        call = request.call
+        current = call._request is request
+        if current:
+            call._request = None
+        if request.open:
+            request.stop_timer()
+            if current and call._ticket is None and not call._handed_out:
+                self._withdraw(call)
+        else:
+            self._over(request, current=current)
+
+    def _over(self, request: Request, *, current: bool) -> None:
+        """The last connection of an answered request is through with it."""
+        call, answer = request.call, request.answer.result()
+        if answer is None or answer.kind is Kind.NOTE:
+            return
+        if answer.kind is Kind.RESULT:
+            if request.delivered:
+                call._delivered = True
+                self._counters["results_by_ticket"] += call._ticket is not None
+                self._forget_ticket(call)
+            elif call._ticket is None:
+                # Without a ticket, or the endpoint was closed meanwhile.
+                self._lose(call, answer.result)
+        elif current and not request.delivered:
+            # The agent never learned of the ticket. If somebody came with it all the same, this is no longer current.
+            result = call._result
+            self._forget_ticket(call)
+            if result is not None:
+                self._lose(call, result)
+            elif not self._closed:
+                self._by_request[call._key] = call
+                if not call._handed_out:
+                    self._withdraw(call)
+
+    def _expire(self, request: Request) -> None:
+        """The agent is about to give up on a request."""
+        request.timer = None
+        call = request.call
+        if call._ticket is not None:
+            request.settle(Answer(still_result(call._ticket), Kind.NOTE))
+            return
+        ticket = call._ticket = new_ticket()
+        self._tickets[ticket] = call
+        self._counters["tickets"] += 1
+        request.settle(Answer(ticket_result(ticket), Kind.TICKET))
+
+    def _count(self, change: int) -> None:
         self._reading += change
         if self._reading:
             self._idle.clear()
         else:
             self._idle.set()
 
+    # One call.
+
     def _park(self, key: RequestKey, name: str, arguments: str) -> ParkedCall:
         call = ParkedCall(self, key, name, arguments)
+        # A call whose ticket is out does not count: its agent may make one call after another all the same.
+        self._parallel = self._parallel or any(other._ticket is None for other in self._parked.values())
         self._parked[call.id] = call
-        self._parallel = self._parallel or len(self._parked) > 1
         self._by_request[key] = call
         self._fresh.append(call)
         self._moves += 1
         self._counters["calls"] += 1
         self._news.set()
         return call
-
-    def _leave(self, call: ParkedCall) -> None:
-        """A client hung up while it waited."""
-        call._readers -= 1
-        self._read(-1)
-        if call._readers or call._given_up:
-            return
-        if call._answer.done():
-            # The answer and the hang-up met in one pass of the loop.
-            if (result := call._answer.result()) is not None:
-                self._keep_late(call, result)
-        elif not call._handed_out:
-            self._withdraw(call)
 
     def _withdraw(self, call: ParkedCall) -> None:
         """Nobody waits for the call and the host has not seen it: it never was."""
@@ -297,31 +396,42 @@ class Desk:
             self._fresh.remove(call)
 
     def _settle(self, call: ParkedCall, result: CallResult) -> bool:
-        if self._parked.pop(call.id, None) is None:
+        if call._settled:
             return False
-        if self._by_request.get(call._key) is call:
+        call._settled = True
+        self._parked.pop(call.id, None)
+        request = call._request
+        if call._ticket is not None:
+            call._result = result
+        elif self._by_request.get(call._key) is call:
             del self._by_request[call._key]
-        if call._given_up:
-            self._counters["undelivered_results"] += 1
-            return False
-        if call._readers == 0:
-            self._keep_late(call, result)
-            return False
-        call._answer.set_result(result)
-        return True
+        if request is not None and request.open:
+            request.settle(Answer(result, Kind.RESULT))
+            return True
+        if call._ticket is not None:
+            return True
+        self._lose(call, result)
+        return False
 
-    def _keep_late(self, call: ParkedCall, result: CallResult) -> None:
+    def _forget_ticket(self, call: ParkedCall) -> None:
+        if call._ticket is not None:
+            self._tickets.pop(call._ticket, None)
+            self._by_request.pop(call._key, None)
+            call._ticket = call._result = None
+
+    def _lose(self, call: ParkedCall, result: CallResult) -> None:
+        """Record that a result could not be delivered, and keep it for the case that the same request comes again."""
         self._counters["undelivered_results"] += 1
-        log.info("a tool result could not be delivered: the agent had hung up")
-        if self._closed:
+        log.info("a tool result could not be delivered: the agent had hung up, or the turn had ended")
+        if self._closed or call._given_up:
             return
         self._late[call._key] = result
         while len(self._late) > MAX_LATE_RESULTS:
             self._late.popitem(last=False)
 
 
-class Reading(NamedTuple):
-    """One request's view of a call: the call (``None`` when nothing was parked) and its answer."""
-
-    call: ParkedCall | None
-    result: CallResult | None
+def _held_open(call: ParkedCall) -> RequestKey | None:
+    """The request that the agent holds open for a call, as far as we know."""
+    if (request := call._request) is not None:
+        return request.key if request.open else None
+    return None if call._ticket is not None or call._given_up else call._key

@@ -22,6 +22,11 @@ def error_result(text: str) -> CallResult:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
+def text_result(text: str) -> CallResult:
+    """A result of our own that is no error."""
+    return {"content": [{"type": "text", "text": text}], "isError": False}
+
+
 def tool_result(content: Sequence[ContentBlock], *, is_error: bool) -> CallResult:
     """The host's result as MCP content with at least one text block."""
     blocks = [_block(block) for block in content]

@@ -2,6 +2,7 @@
 
 from .continuation import Verdict, judge_continuation
 from .exchange import Exchange
+from .opening import BARE
 from .registry import TurnRegistry
 
-__all__ = ["Exchange", "TurnRegistry", "Verdict", "judge_continuation"]
+__all__ = ["BARE", "Exchange", "TurnRegistry", "Verdict", "judge_continuation"]

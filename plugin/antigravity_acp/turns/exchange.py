@@ -3,12 +3,14 @@
 Owns: the agent process it checked out, its session, its bridge endpoint, the running prompt and its watchers. It lives
 from :meth:`Exchange.open` until the prompt has ended, it failed, or it was closed; between two stream calls it is
 *suspended*: the agent's MCP requests and its prompt stay pending while the host runs tools. Whatever ends it, the
-release of what it holds runs as a task of its own (:attr:`Exchange.released`), so that neither a cancelled caller nor a
-consumer that walks away can interrupt it; the owner of the exchange waits for that task when it is disposed.
+*suspended*: the agent's MCP requests and its prompt stay pending while the host runs tools. Whatever ends it, the
+unhealthy one is ended by a task of its own, which neither a cancelled caller nor a consumer that walks away can
+interrupt; the owner of the exchange waits for it when it is disposed (:meth:`Exchange.settled`).
 Never: executes a tool, keeps history, resumes a finished session.
 """
 
 import asyncio
+from asyncio import Lock
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 import anyio
@@ -21,7 +23,6 @@ from ..acp import (
     AgentText,
     AgentThought,
     AgentToolCall,
-    McpEndpoint,
     PermissionAnswer,
     PermissionRequest,
     PromptOutcome,
@@ -40,26 +41,29 @@ from ..contract import (
     Usage,
 )
 from ..limits import MAX_QUEUED_UPDATES
-from ..manifest import manifest
 from ..prompt import build_prompt, has_images, stop_reason_error
 from ..settings import Settings
 from .blocks import BlockWriter
 from .continuation import Suspension
+from .deadlines import Patience
 from .guard import NativeToolGuard
 from .mailbox import Calls, Failed, Mailbox
+from .opening import Wanted, open_session, select_model
 
 
 class Exchange:
     """One unfinished turn. See the module's contract."""
 
-    def __init__(self, settings: Settings, options: GenerateOptions, pool: AgentPool, bridge: Bridge) -> None:
+    def __init__(
+        self, settings: Settings, options: GenerateOptions, pool: AgentPool[Endpoint | None], bridge: Bridge
+    ) -> None:
         self.session_id = options.session_id
         self.with_tools = bool(options.tools)
         self.auxiliary = options.purpose is not None
         #: Set while the host runs tools.
         self.suspension: Suspension | None = None
-        #: The task that gives back what this exchange held; ``None`` while it holds something.
-        self.released: asyncio.Task[None] | None = None
+        #: Whether it has given back, or is giving back, what it held.
+        self.released = False
         self._settings = settings
         self._pool = pool
         self._bridge = bridge
@@ -70,9 +74,15 @@ class Exchange:
         self._guard: NativeToolGuard | None = None
         self._prompt: asyncio.Task[None] | None = None
         self._watchers: list[asyncio.Task[None]] = []
+        self._settling: asyncio.Task[None] | None = None
         self._open_calls: dict[str, ParkedCall] = {}
         self._opening: anyio.CancelScope | None = None
         self._opened = asyncio.Event()
+        self._wanted: Wanted | None = None
+        self._patience: Patience | None = None
+        self._rounds = 0
+        self._turnstile: Lock | None = None
+        self._healthy = False
         self._ended = False
         self._aborted: LlmError | None = None
         self._tool_timer: asyncio.TimerHandle | None = None
@@ -85,16 +95,18 @@ class Exchange:
 
     # ---- opening ----------------------------------------------------------------------------------------------
 
-    async def open(self, options: GenerateOptions, catalogue: Catalogue | None, key: bytes) -> None:
-        """Check out a process, open the endpoint and a fresh session, select the model, send the prompt.
+    async def open(self, options: GenerateOptions, catalogue: Catalogue | None, key: bytes, turnstile: Lock) -> None:
+        """Check out a process with a fresh session of the right model and tools, and send the prompt.
 
+        :param key: secret of this process for the prompt's boundary mark.
+        :param turnstile: requests without tools pass one at a time, from here to their release.
         :raises LlmError: any code of the start; what was taken is released then.
         """
         self._listen(options.signal)
         try:
             with anyio.CancelScope() as self._opening:
                 if self._aborted is None:
-                    await self._open(options, catalogue, key)
+                    await self._open(options, Wanted.by(options, catalogue), key, turnstile)
             if self._aborted is not None:
                 raise self._aborted
         except BaseException:
@@ -104,19 +116,23 @@ class Exchange:
             self._opening = None
             self._opened.set()
 
-    async def _open(self, options: GenerateOptions, catalogue: Catalogue | None, key: bytes) -> None:
-        client = self._client = await self._pool.checkout()
+    async def _open(self, options: GenerateOptions, wanted: Wanted, key: bytes, turnstile: Lock) -> None:
+        if wanted.catalogue is None:
+            await turnstile.acquire()
+            self._turnstile = turnstile
+        client, standby = await self._pool.checkout(wanted.key)
+        self._client = client
+        if standby is not None:
+            self._endpoint = standby.endpoint
         if has_images(options) and not client.images:
             raise LlmError("UNSUPPORTED_OPTION", "This agent does not announce image input; send the request without.")
-        endpoint = None
-        if catalogue is not None:
-            endpoint = self._endpoint = await self._bridge.open(catalogue)
+        if standby is None:
+            standby = await open_session(client, self._bridge, wanted)
+        else:
+            await select_model(standby, options.model)
+        session, endpoint = standby.session, standby.endpoint
+        self._session, self._endpoint, self._wanted = session, endpoint, wanted
         self._guard = NativeToolGuard(self._settings.native_tool_policy, client.profile, endpoint)
-        session = self._session = await client.new_session(
-            McpEndpoint(endpoint.server_name, endpoint.url, endpoint.headers) if endpoint else None
-        )
-        if options.model != manifest().default_model:
-            await session.select_model(options.model)
         blocks = build_prompt(options, server_name=endpoint.server_name if endpoint else None, key=key)
         self._prompt = asyncio.create_task(self._run_prompt(session, blocks), name="antigravity-acp prompt")
         self._watchers.append(asyncio.create_task(self._watch_client(client), name="antigravity-acp watch"))
@@ -143,6 +159,8 @@ class Exchange:
 
     async def _on_event(self, event: AgentEvent) -> None:
         if isinstance(event, AgentToolCall):
+            if self._patience:
+                self._patience.heard(asyncio.get_running_loop().time())
             if self._guard and (error := self._guard.on_tool_call(event)):
                 self._end(Failed(error))
             return
@@ -163,6 +181,7 @@ class Exchange:
         if self._ended:
             return
         self._ended = True
+        self._healthy = isinstance(item, PromptOutcome) and item.stop_reason != "cancelled"
         self._mailbox.put(item)
         if isinstance(item, Failed) or self.suspension:
             # Its place is free at once, also while the host runs tools; what was said until then is still read.
@@ -185,14 +204,17 @@ class Exchange:
         :raises LlmError: when the generation fails; open blocks are closed first.
         """
         writer = BlockWriter()
-        deadline = asyncio.get_running_loop().time() + self._settings.timeout_ms / 1000
+        patience = self._patience = Patience(
+            self._settings, asyncio.get_running_loop().time(), first=self._endpoint is not None and self._rounds == 0
+        )
+        self._rounds += 1
         finished = False
         self._listen(options.signal)
         try:
             while not finished:
                 item = self._mailbox.take()
                 if item is None:
-                    await self._wait(deadline)
+                    await self._wait(patience, answering=writer.count > 0)
                 elif isinstance(item, AgentText | AgentThought):
                     for chunk in writer.delta(item.text, thinking=isinstance(item, AgentThought)):
                         yield chunk
@@ -209,12 +231,20 @@ class Exchange:
             if self.suspension is None:
                 self._forget_signal()
 
-    async def _wait(self, deadline: float) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._mailbox.wait()
-        except TimeoutError:
-            self._mailbox.cut(Failed(LlmError("ACP_TIMEOUT", _TIMEOUT.format(self._settings.timeout_ms))))
+    async def _wait(self, patience: Patience, *, answering: bool) -> None:
+        loop = asyncio.get_running_loop()
+        if answering:
+            # What was read until now is a sign.
+            patience.heard(loop.time())
+        while not self._mailbox.filled:
+            try:
+                async with asyncio.timeout_at(patience.until(answering=answering)):
+                    await self._mailbox.wait()
+            except TimeoutError:
+                if self._endpoint is not None and self._endpoint.contacted:
+                    patience.contacted()
+                if error := patience.overdue(loop.time(), answering=answering):
+                    self._mailbox.cut(Failed(error))
 
     def _conclude(
         self, item: Calls | PromptOutcome | Failed, options: GenerateOptions, writer: BlockWriter
@@ -264,46 +294,68 @@ class Exchange:
     # ---- the end ----------------------------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Give back what is held; harmless when it already was. Never waits: see :attr:`released`."""
-        if self.released is None:
-            self._stop_tool_clock()
-            self._forget_signal()
-            self._mailbox.seal()
-            self.released = asyncio.create_task(self._release(), name="antigravity-acp release")
+        """Give back what is held; harmless when it already was. Never waits: see :meth:`settled`."""
+        if self.released:
+            return
+        self.released = True
+        self._stop_tool_clock()
+        self._forget_signal()
+        self._mailbox.seal()
+        for task in self._watchers:
+            task.cancel()
+        if self._healthy:
+            # At once: when the host hears of the end, the process can serve its next request already.
+            self._hand_back()
+        else:
+            # The next request need not wait for the end of a process that it will not use.
+            self._leave_turnstile()
+            self._settling = asyncio.create_task(self._settle(), name="antigravity-acp release")
 
     async def settled(self) -> None:
         """Return when everything that this exchange held is released; only after it was aborted or ended."""
         await self._opened.wait()
-        if self.released:
-            await asyncio.wait({self.released})
+        tasks = {task for task in (self._settling, self._prompt, *self._watchers) if task is not None}
+        if tasks:
+            await asyncio.wait(tasks)
 
-    async def _release(self) -> None:
-        for task in self._watchers:
-            task.cancel()
-        healthy = await self._settle_prompt()
+    @property
+    def settling(self) -> bool:
+        """Whether something of it still runs."""
+        return self._settling is not None and not self._settling.done()
+
+    def _hand_back(self) -> None:
         if self._endpoint:
-            await self._endpoint.aclose()
+            self._endpoint.close()
         if self._client:
-            await self._pool.give_back(self._client, healthy=healthy)
+            prepare = self._wanted.preparation(self._bridge) if self._wanted and self._prepares else None
+            self._pool.give_back(self._client, healthy=self._healthy, prepare=prepare)
+        self._leave_turnstile()
 
-    async def _settle_prompt(self) -> bool:
-        """Cancel a prompt that still runs and give it its grace; whether the agent ended it properly."""
+    async def _settle(self) -> None:
+        try:
+            await self._cancel_prompt()
+        finally:
+            self._hand_back()
+
+    def _leave_turnstile(self) -> None:
+        turnstile, self._turnstile = self._turnstile, None
+        if turnstile:
+            turnstile.release()
+
+    @property
+    def _prepares(self) -> bool:
+        return self.with_tools and self._settings.prepare_sessions
+
+    async def _cancel_prompt(self) -> None:
+        """Cancel a prompt that still runs and give it its grace."""
         prompt = self._prompt
-        if prompt is None:
-            return self._session is None
-        if not prompt.done() and self._session and self._client and self._client.alive:
+        if prompt is None or prompt.done():
+            return
+        if self._session and self._client and self._client.alive:
             await self._session.cancel()
             await asyncio.wait({prompt}, timeout=self._settings.cancel_grace_ms / 1000)
-        if not prompt.done():
-            prompt.cancel()
-            await asyncio.wait({prompt}, timeout=1)
-            return False
-        return not prompt.cancelled()
-
-
-_TIMEOUT = (
-    "The agent did not finish this stretch of work within {} ms. Raise `timeoutMs`, or ask for less in one request."
-)
+        prompt.cancel()
+        await asyncio.wait({prompt}, timeout=1)
 
 
 def _finish(outcome: PromptOutcome, writer: BlockWriter) -> Sequence[StreamChunk]:

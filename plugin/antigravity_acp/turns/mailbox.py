@@ -49,6 +49,11 @@ class Mailbox:
         """Whether an update must wait."""
         return len(self._items) >= self._limit
 
+    @property
+    def filled(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._items)
+
     def put(self, item: Item) -> None:
         """Add an item without waiting."""
         if not self._sealed:

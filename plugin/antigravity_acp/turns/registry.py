@@ -31,7 +31,7 @@ class TurnRegistry:
     @property
     def active(self) -> int:
         """Exchanges that hold a process."""
-        return sum(exchange.released is None for exchange in self._exchanges)
+        return sum(not exchange.released for exchange in self._exchanges)
 
     @property
     def parked_calls(self) -> int:
@@ -43,7 +43,7 @@ class TurnRegistry:
 
         :raises LlmError: ``ACP_SESSION_LIMIT`` when too many turns with tools are unfinished.
         """
-        unfinished = sum(one.with_tools and one.released is None for one in self._exchanges)
+        unfinished = sum(one.with_tools and not one.released for one in self._exchanges)
         if exchange.with_tools and unfinished >= self._limit:
             raise LlmError("ACP_SESSION_LIMIT")
         self._sweep()
@@ -102,9 +102,9 @@ class TurnRegistry:
         )
 
     def _live(self) -> Iterator[Exchange]:
-        return (one for one in self._exchanges if one.released is None or one.suspension is not None)
+        return (one for one in self._exchanges if not one.released or one.suspension is not None)
 
     def _sweep(self) -> None:
         for one in self:
-            if one.suspension is None and one.released is not None and one.released.done():
+            if one.suspension is None and one.released and not one.settling:
                 del self._exchanges[one]
