@@ -28,6 +28,8 @@ log = logging.getLogger("antigravity_engine.agent")
 
 PROTOCOL_VERSION = 1
 AGENT_NAME = "antigravity-engine"
+#: Key of what the adapter wants to know of an agent and ACP has no field for.
+CLIENT_KEY = "antigravity-acp"
 _SERVER_NAME = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 
 
@@ -83,9 +85,15 @@ class Agent:
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": False},
                 "sessionCapabilities": {"close": {}},
+                "_meta": {CLIENT_KEY: {"mcpCallLimitSeconds": self._mcp_call_limit}},
             },
             "authMethods": self._auth_methods(),
         }
+
+    @property
+    def _mcp_call_limit(self) -> int:
+        """Seconds after which the harness gives up on a tool call, for a client whose tools may take longer."""
+        return self._options.mcp_timeout_s or limits.HARNESS_MCP_TIMEOUT_S
 
     def _auth_methods(self) -> list[dict[str, str]]:
         """All that would help while nothing is configured; afterwards the one that is in use, if it is one."""

@@ -72,7 +72,7 @@ def _parse(argv: Sequence[str]) -> tuple[Options, bool]:
         type=_seconds,
         default=limits.MCP_TIMEOUT_S,
         metavar="S",
-        help="limit of one tool call, seconds",
+        help="limit of one tool call, seconds; 0 for the harness's own (180)",
     )
     work.add_argument("--state", type=Path, metavar="DIR", help="keep transcripts, in clear text, in DIR")
     given = parser.parse_args(argv)
@@ -102,8 +102,8 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 86_400:
-        raise argparse.ArgumentTypeError("whole seconds from 1 to 86400 are needed")
+    if not text.isdigit() or int(text) > 86_400:
+        raise argparse.ArgumentTypeError("whole seconds from 0 to 86400 are needed")
     return int(text)
 
 

@@ -36,8 +36,10 @@ LIST_MODELS_S = 4.0
 MAX_MODEL_LIST_BYTES = 8 * 1024 * 1024
 
 # ---- tools -----------------------------------------------------------------------------------------------------------
-#: Default limit of one MCP call. The harness's own is 180 s; the host waits up to 900 s for a person and its tool.
+#: Default limit of one MCP call; the host waits up to 900 s for a person and its tool.
 MCP_TIMEOUT_S = 1800
+#: The harness's own limit of one MCP call, where none is set (0.1.22, measured).
+HARNESS_MCP_TIMEOUT_S = 180
 #: MCP output above this is written to a file that the model cannot read; the harness's own limit is 4 KiB. It holds for
 #: media. Text beyond 48 KiB of one result is cut by harness 0.1.22 whatever is configured, and the model is told so.
 MCP_MAX_OUTPUT_BYTES = 16 * 1024 * 1024

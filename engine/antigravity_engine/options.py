@@ -23,7 +23,10 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Checked by `backends.choose` and `session`; see `antigravity-engine --help` for what each means."""
+    """Checked by `backends.choose` and `session`; see `antigravity-engine --help` for what each means.
+
+    mcp_timeout_s: 0 leaves the limit of one tool call to the harness.
+    """
 
     backend: str | None = None
     gemini_base_url: str | None = None

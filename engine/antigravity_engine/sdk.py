@@ -244,7 +244,7 @@ def _configure(plan: Plan, gate: Gate) -> LocalAgentConfig | LocalOpenAIAgentCon
 def _mcp_server(server: McpServer, plan: Plan) -> types.McpStreamableHttpServer | types.McpStdioServer:
     common: dict[str, Any] = {
         "name": server.name,
-        "timeout_seconds": plan.mcp_timeout_s,
+        "timeout_seconds": plan.mcp_timeout_s or None,
         "force_all_tools_eager": True,
         "disabled_tools": sorted(plan.disabled_tools) or None,
     }

@@ -11,7 +11,7 @@ turn, which is what a provider's prompt cache needs.
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from .contract import (
@@ -145,18 +145,3 @@ def _write_message(writer: _Writer, mark: str, message: Message) -> None:
             case ImageBlock(attachment=attachment):
                 writer.image(attachment.media_type, attachment.data or "")
 
-
-def stop_reason_error(stop_reason: str) -> LlmError | None:
-    """The failure that an ACP stop reason stands for, ``None`` for one that ends a turn normally.
-
-    Source: ACP v1 ``StopReason``: end_turn, max_tokens, max_turn_requests, refusal, cancelled.
-    """
-    codes: Mapping[str, str | None] = {
-        "end_turn": None,
-        "max_tokens": None,
-        "cancelled": None,
-        "max_turn_requests": "ACP_TURN_LIMIT",
-        "refusal": "ACP_REFUSAL",
-    }
-    code = codes.get(stop_reason, "ACP_UNKNOWN_STOP")
-    return LlmError(code) if code else None

@@ -67,17 +67,14 @@ async def test_a_grandchild_of_another_session_that_holds_the_pipes_delays_nothi
     async with agent(disposeGraceMs=5_000) as one:
         seen = await play(await one.new_session(), {"grandchild": "setsid"})
         grandchild = int(seen.text.partition(":")[2])
-        try:
-            os.kill(one.pid, signal.SIGKILL)
-            # asyncio's own wait would hang here as long as the grandchild lives.
-            assert await asyncio.wait_for(one._process.wait(), BOUND) == -signal.SIGKILL
-            await asyncio.wait_for(one.closed(), BOUND)
-            started = time.monotonic()
-            await one.aclose()
-            assert time.monotonic() - started < 4
-        finally:
-            os.kill(grandchild, signal.SIGKILL)
-            await until_gone(grandchild)
+        os.kill(one.pid, signal.SIGKILL)
+        # asyncio's own wait would hang here as long as the grandchild lives.
+        assert await asyncio.wait_for(one._process.wait(), BOUND) == -signal.SIGKILL
+        await asyncio.wait_for(one.closed(), BOUND)
+        started = time.monotonic()
+        await one.aclose()
+        assert time.monotonic() - started < 4
+        await until_gone(grandchild)
 
 
 @pytest.mark.requirement("A-037")

@@ -40,6 +40,16 @@ async def gone(processes: list[psutil.Process]) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.requirement("X-011")
+@pytest.mark.parametrize(
+    ("arguments", "limit"), [((), 1800), (("--mcp-timeout", "7"), 7), (("--mcp-timeout", "0"), 180)]
+)
+async def test_the_limit_of_a_tool_call_is_announced(tmp_path: Path, arguments: tuple[str, ...], limit: int) -> None:
+    async with engine(tmp_path, *arguments) as peer:
+        capabilities = (await peer.initialize())["agentCapabilities"]
+        assert capabilities["_meta"] == {"antigravity-acp": {"mcpCallLimitSeconds": limit}}
+
+
 @pytest.mark.requirement("X-001")
 async def test_without_a_back_end_a_session_asks_for_authentication_and_says_how(tmp_path: Path) -> None:
     async with engine(tmp_path) as peer:

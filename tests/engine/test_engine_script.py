@@ -123,6 +123,34 @@ rules:
         assert answer_text(post(server, {"contents": done, **declared})) == "first|forty two|first\nforty two|1"
 
 
+def test_an_answer_quotes_what_a_named_group_found() -> None:
+    script = parse_script(
+        r"""
+rules:
+  - when: {user: {regex: "for (?P<who>\\w+)( (?P<none>x))?"}, result: {regex: "key=(?P<key>[a-z]+)\\Z"}}
+    text: "{{match.who}}, {{match.none}}{{ match.key }}"
+    calls: [{name: fetch, declared: false, arguments: {k: ["{{match.key}}", "{{result}}"]}}]
+"""
+    )
+    results = ("key=old then", "and key=abc")
+    done = [
+        user("for Ann"),
+        {"role": "model", "parts": [{"functionCall": {"name": "x"}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "x", "response": {"output": t}}} for t in results]},
+    ]
+    with ScriptServer(script, key="k") as server:
+        answer = post(server, {"contents": done})
+    parts = answer["candidates"][0]["content"]["parts"]
+    assert parts[0]["text"] == "Ann, abc"
+    assert parts[1]["functionCall"]["args"] == {"k": ["abc", "and key=abc"]}
+
+
+@pytest.mark.parametrize("field", ["text: '{{match.b}}'", "calls: [{name: n, arguments: {x: ['{{ match.b }}']}}]"])
+def test_a_quote_without_its_group_is_refused(field: str) -> None:
+    with pytest.raises(ScriptError, match=r"rule 1: .*match\.b"):
+        parse_script(f"rules: [{{when: {{user: {{regex: '(?P<a>x)'}}}}, {field}}}]", source="s.yml")
+
+
 def test_a_complaint_of_the_harness_is_not_taken_for_the_user() -> None:
     contents = [
         user("<USER_REQUEST>\nreal words\n</USER_REQUEST>\n<ADDITIONAL>x</ADDITIONAL>"),

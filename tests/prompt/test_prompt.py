@@ -18,7 +18,7 @@ from antigravity_acp.contract import (
     tool_result,
     user,
 )
-from antigravity_acp.prompt import build_prompt, check_content, check_controls, stop_reason_error
+from antigravity_acp.prompt import build_prompt, check_content, check_controls
 
 KEY = b"k" * 32
 
@@ -117,20 +117,3 @@ def test_images_inside_tool_results_are_found_too() -> None:
     result = Message("tool", (ImageBlock(ImageAttachment("id", "image/png", 3)),), tool_call_id="c1")
     with pytest.raises(LlmError, match="UNSUPPORTED_OPTION"):
         check_content(request(user("x"), result))
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [
-        ("end_turn", None),
-        ("max_tokens", None),
-        ("cancelled", None),
-        ("max_turn_requests", "ACP_TURN_LIMIT"),
-        ("refusal", "ACP_REFUSAL"),
-        ("a_reason_of_next_year", "ACP_UNKNOWN_STOP"),
-    ],
-)
-def test_stop_reasons(reason: str, code: str | None) -> None:
-    error = stop_reason_error(reason)
-    assert (error.code if error else None) == code
-    assert "next_year" not in str(error)

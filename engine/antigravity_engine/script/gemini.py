@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from antigravity_engine.script.rules import Call, Rule, When, matches
+from antigravity_engine.script.rules import Call, Regex, Rule, When, matches
 
 #: The harness puts two lines of times in front of every tool result; a script quotes what the tool said.
 _STAMPS = re.compile(r"\A(?:(?:Created|Completed) At: [^\n]*\n?)+")
 #: What the harness wraps around a user's text.
 _REQUEST = re.compile(r"<USER_REQUEST>\n?(.*?)\n?</USER_REQUEST>", re.DOTALL)
 _EXPORT_PREFIX = re.compile(r"mcp_[a-zA-Z0-9-]+_")
-_PLACEHOLDER = re.compile(r"\{\{\s*(user|model|round|results?)(?:\.(\d+))?\s*\}\}")
+_PLACEHOLDER = re.compile(r"\{\{\s*(?:match\.(?P<group>\w+)|(user|model|round|results?)(?:\.(\d+))?)\s*\}\}")
 
 
 class UnknownToolError(LookupError):
@@ -26,7 +26,7 @@ class UnknownToolError(LookupError):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What a request says, as far as a script can match on it."""
+    """What a request says, as far as a script can match on it. quotes: named groups of the rule that answers."""
 
     model: str
     user: str
@@ -36,6 +36,7 @@ class Observation(msgspec.Struct, frozen=True):
     images: int
     tools: tuple[str, ...]
     system: str
+    quotes: dict[str, str] = {}
 
 
 def observe(model: str, body: dict[str, Any]) -> Observation:
@@ -96,6 +97,7 @@ def answer_chunks(rule: Rule, seen: Observation, body: dict[str, Any]) -> Iterat
 
     Raises `UnknownToolError` before the first chunk.
     """
+    seen = msgspec.structs.replace(seen, quotes=_quotes(rule.when, seen))
     parts: list[list[dict[str, Any]]] = []
     parts += [[{"text": _fill(piece, seen), "thought": True}] for piece in rule.thought_pieces]
     parts += [[{"text": _fill(piece, seen)}] for piece in rule.text_pieces]
@@ -184,6 +186,14 @@ def _snake_case(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
 
 
+def _quotes(when: When, seen: Observation) -> dict[str, str]:
+    quotes: dict[str, str] = {}
+    for pattern, text in ((when.user, seen.user), (when.result, "\n".join(seen.results))):
+        if isinstance(pattern, Regex) and (found := re.search(pattern.regex, text)):
+            quotes.update({name: value or "" for name, value in found.groupdict().items()})
+    return quotes
+
+
 def _call_part(call: Call, seen: Observation, body: dict[str, Any]) -> dict[str, Any]:
     name = resolve_tool(call.name, body) if call.declared else call.name
     function = {"name": name, "args": _fill_in(call.arguments, seen), "id": f"call-{uuid.uuid4().hex[:12]}"}
@@ -202,7 +212,9 @@ def _fill_in(value: Any, seen: Observation) -> Any:
 
 def _fill(text: str, seen: Observation) -> str:
     def value(found: re.Match[str]) -> str:
-        what, number = found[1], found[2]
+        if found["group"]:
+            return seen.quotes.get(found["group"], "")
+        what, number = found[2], found[3]
         if what == "results":
             return "\n".join(seen.results)
         if what == "result":

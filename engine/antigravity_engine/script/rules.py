@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 
+_QUOTED = re.compile(r"\{\{\s*match\.(\w+)\s*\}\}")
+
 #: A script is written by hand; what is larger is not a script.
 MAX_SCRIPT_BYTES = 8 * 1024 * 1024
 
@@ -34,6 +36,7 @@ class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     user: text of the last user message. Plain text is found anywhere in it, upper and lower case alike.
     result: text of the tool results after that message, joined by line ends.
+    Named groups of a `regex` in either can be quoted by the rule's answer as `{{match.NAME}}`.
     tool: a tool of that name has answered since the last user message.
     round: how many model messages with calls came since the last user message; 0 is the first answer.
     model: the model that was asked.
@@ -93,6 +96,12 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hang: bool = False
     finish: str = "STOP"
     usage: Usage = Usage()
+
+    @property
+    def groups(self) -> set[str]:
+        """Names that `{{match.NAME}}` may quote."""
+        patterns = (self.when.user, self.when.result)
+        return {name for one in patterns if isinstance(one, Regex) for name in re.compile(one.regex).groupindex}
 
     @property
     def thought_pieces(self) -> list[str]:
@@ -173,6 +182,7 @@ def _check_rule(where: str, rule: Rule) -> None:
     for index, call in enumerate(rule.calls):
         if not call.name:
             raise ScriptError(f"{where}, field `calls[{index}].name`: must not be empty")
+    _check_quotes(where, rule)
     answers = bool(rule.thoughts or rule.text or rule.calls)
     faults = sum((bool(rule.http_error), rule.garbage, rule.empty, rule.hang))
     if faults > 1 or (faults and answers and not rule.garbage):
@@ -181,6 +191,12 @@ def _check_rule(where: str, rule: Rule) -> None:
         )
     if not faults and not answers:
         raise ScriptError(f"{where}: says nothing; give `text`, `thoughts`, `calls` or a fault (`empty: true` is one)")
+
+
+def _check_quotes(where: str, rule: Rule) -> None:
+    for quoted in _QUOTED.findall(str([rule.thoughts, rule.text, [call.arguments for call in rule.calls]])):
+        if quoted not in rule.groups:
+            raise ScriptError(f"{where}: `{{{{match.{quoted}}}}}` names no group of a `regex` in its `when`")
 
 
 def matches(pattern: Pattern | None, text: str) -> bool:

@@ -8,22 +8,24 @@ import re
 from typing import Final
 
 _HIDDEN: Final = "[hidden]"
+# Every repetition that may begin anywhere has a bound: the text is the agent's, and without one a tail of one letter
+# takes half a minute.
 _SECRETS: Final = (
     # the values of query parameters and fragments: sign-in links carry codes and states there
-    (re.compile(r"(\bhttps?://[^\s?#\"'<>]*)[?#][^\s\"'<>]*"), rf"\1?{_HIDDEN}"),
+    (re.compile(r"(\bhttps?://[^\s?#\"'<>]{0,2048})[?#][^\s\"'<>]*"), rf"\1?{_HIDDEN}"),
     (re.compile(r"(\bhttps?://)[^/\s@\"'<>]+@"), rf"\1{_HIDDEN}@"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), rf"\1 {_HIDDEN}"),
     (
         re.compile(
-            r"(?i)([\"']?[\w.-]*(?:token|secret|password|passwd|api[_-]?key|apikey|authorization|cookie|credential)[\w.-]*"
-            r"[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|\S+)"
+            r"(?i)((?:token|secret|password|passwd|api[_-]?key|apikey|authorization|cookie|credential)[\w.-]{0,64}"
+            r"[\"']?\s{0,8}[:=]\s{0,8})(\"[^\"]*\"|'[^']*'|\S+)"
         ),
         rf"\1{_HIDDEN}",
     ),
     (re.compile(r"\b(?:AIza|ya29\.|sk-|gh[pousr]_|xox[abp]-|eyJ)[\w.-]{8,}"), _HIDDEN),
-    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b"), _HIDDEN),
+    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,255}"), _HIDDEN),
     # anything long without a break is more likely a key than a word; paths have their breaks
-    (re.compile(r"(?<![\w/\\.-])(?=[\w+=-]*\d)[\w+=-]{32,}"), _HIDDEN),
+    (re.compile(r"(?<![\w/\\.-])(?=[\w+=-]{0,256}\d)[\w+=-]{32,}"), _HIDDEN),
 )
 
 

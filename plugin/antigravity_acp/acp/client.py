@@ -117,7 +117,7 @@ class AgentClient:
         capabilities = _object(result.get("agentCapabilities"))
         self.agent_name = _label(info.get("name"))
         self.agent_version = _label(info.get("version"))
-        self.profile = profile_for(self.agent_name)
+        self.profile = profile_for(self.agent_name, capabilities)
         self.mcp_http = _object(capabilities.get("mcpCapabilities")).get("http") is True
         self.images = _object(capabilities.get("promptCapabilities")).get("image") is True
         methods = result.get("authMethods")

@@ -28,6 +28,8 @@ INVALID_PARAMS: Final = -32602
 _MAX_DEPTH: Final = 6
 _MAX_NODES: Final = 200
 _MAX_TEXT: Final = 4_096
+#: A larger integer is no status, no delay and no moment.
+_MAX_NUMBER: Final = 2**53
 #: Texts of one error that are tried as JSON; real errors quote the provider's answer once or twice.
 _MAX_QUOTED: Final = 4
 #: A longer wait than this says nothing that a host could act on. Weekly quotas exist.
@@ -146,6 +148,8 @@ def _walk(roots: list[object]) -> Iterator[tuple[str, object]]:
         elif isinstance(value, list) and depth < _MAX_DEPTH:
             queue.extend((key, item, depth + 1) for item in value[:_MAX_NODES])
         else:
+            if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+                value = None  # an integer of JSON may have thousands of digits, and no float can hold it
             if isinstance(value, str) and "{" in value and quoted < _MAX_QUOTED:
                 # Some agents put the provider's whole JSON answer into a text.
                 quoted += 1

@@ -6,8 +6,9 @@ what its process needs. Adding an agent is adding one entry, with the version it
 knows an agent by name.
 """
 
+import math
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -38,6 +39,8 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True):
     :param allow_option: exact id of the option to choose; ``None``: the only one of kind ``allow_once``.
     :param tool_name_prefix: what the agent puts before an exported tool name in the model's request.
     :param question_prefix: ``toolCallId`` values that begin so are questions to the user.
+    :param call_limit_s: seconds after which it gives up on an MCP call, whatever the server does; what a process
+        announces itself wins, see :func:`profile_for`. The default is that of the clients with the least patience.
     """
 
     id: str
@@ -50,6 +53,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True):
     allow_option: str | None = None
     tool_name_prefix: str = "mcp__{server}__"
     question_prefix: str = "interaction_"
+    call_limit_s: float = 60.0
 
     def tool_prefix(self, server_name: str) -> str:
         """What stands before an exported name in the 64 characters that the model's API allows."""
@@ -69,6 +73,8 @@ PROFILES: Final[tuple[AgentProfile, ...]] = (
         auth_method="oauth-personal",
         allow_option="allow_once",
         tool_name_prefix="mcp_{server}_",
+        # The default of the harness that it carries (measured on 0.1.22 beside the engine).
+        call_limit_s=180.0,
     ),
     AgentProfile(
         id="engine",
@@ -77,6 +83,8 @@ PROFILES: Final[tuple[AgentProfile, ...]] = (
         programs=("antigravity-engine",),
         allow_option="allow_once",
         tool_name_prefix="mcp_{server}_",
+        # That of a start without options; the engine announces what it was really started with.
+        call_limit_s=1800.0,
     ),
     AgentProfile(
         id="gemini-cli",
@@ -91,16 +99,41 @@ PROFILES: Final[tuple[AgentProfile, ...]] = (
         name_rule=NameRule(id_prefix="mcp_{server}_{tool}__", kind="other"),
         allow_option="proceed_once",
         tool_name_prefix="mcp_{server}_",
+        call_limit_s=600.0,
     ),
 )
+
+#: Where an agent may announce its limit for an MCP call, within ``agentCapabilities``: ``_meta``, this, ``LIMIT_KEY``.
+META_KEY: Final = "antigravity-acp"
+#: Seconds, a positive number.
+LIMIT_KEY: Final = "mcpCallLimitSeconds"
 
 #: Every agent without an entry of its own.
 STRICT: Final = AgentProfile(id="unknown")
 
 
-def profile_for(agent_name: str) -> AgentProfile:
-    """The profile of an agent by the name that it reports in ``initialize``."""
-    return next((profile for profile in PROFILES if agent_name in profile.names), STRICT)
+def profile_for(agent_name: str, capabilities: dict[str, Any] | None = None) -> AgentProfile:
+    """The profile of an agent by the name that it reports in ``initialize``.
+
+    :param capabilities: its ``agentCapabilities``. Options may change the limit for an MCP call, so a process may say
+        in ``_meta`` what holds for it; anything but a positive number is ignored.
+    """
+    profile = next((profile for profile in PROFILES if agent_name in profile.names), STRICT)
+    limit = _announced_limit(capabilities or {})
+    return profile if limit is None else msgspec.structs.replace(profile, call_limit_s=limit)
+
+
+def _announced_limit(capabilities: dict[str, Any]) -> float | None:
+    value: Any = capabilities
+    for key in ("_meta", META_KEY, LIMIT_KEY):
+        value = value.get(key) if isinstance(value, dict) else None
+    if type(value) not in (int, float):
+        return None
+    try:
+        limit = float(value)
+    except OverflowError:
+        return None
+    return limit if math.isfinite(limit) and limit > 0 else None
 
 
 def environment_for(argv: tuple[str, ...]) -> dict[str, str]:

@@ -244,7 +244,8 @@ class AgentTransport:
         return {
             "id": key,
             "error": {
-                "code": number if type(number) is int else -32603,
+                # The number goes into messages: as an integer of JSON it could carry thousands of digits of the agent's.
+                "code": number if type(number) is int and -(2**31) <= number < 2**31 else -32603,
                 "message": text if isinstance(text, str) else "",
                 "data": error.get("data"),
             },

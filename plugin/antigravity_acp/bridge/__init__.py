@@ -3,7 +3,7 @@
 The public names are here; everything else in this room is private to it. Importing it does not import ``mcp``.
 """
 
-from .calls import ParkedCall
+from ._requests import ParkedCall
 from .catalogue import Catalogue
 from .server import SERVER_NAME_LENGTH, SERVER_NAME_PREFIX, Bridge, Endpoint
 

@@ -18,7 +18,9 @@ from antigravity_acp.limits import BODY_TIMEOUT_S, KEEP_ALIVE_S, MAX_BODY_BYTES,
 from ._core import Core, Reply, error_reply, result_reply
 from ._envelope import MalformedError, Message, ToolCall, read_cancelled, read_message, read_params, read_tool_call
 from ._guard import TOO_LARGE, Admitted, Guard, Refusal, Scope
-from .calls import Desk, Reading, RequestKey
+from ._requests import Reading, RequestKey
+from ._waiting import WAIT_TOOL, read_ticket, wait_tool
+from .calls import Desk
 from .catalogue import Catalogue
 from .results import CallResult, error_result
 
@@ -39,6 +41,8 @@ class Served(Protocol):
     catalogue: Catalogue
     desk: Desk
     contacted: bool
+
+    def definitions(self) -> list[dict[str, Any]]: ...
 
 
 class _HungUpError(Exception):
@@ -140,18 +144,22 @@ class _Exchange:
 
     def list_tools(self) -> list[dict[str, Any]]:
         self._endpoint.contacted = True
-        return self._endpoint.catalogue.definitions()
+        return self._endpoint.definitions()
 
     async def call_tool(self) -> CallResult | None:
-        call = self._call
-        tool = self._endpoint.catalogue.find(call.name)
+        call, desk = self._call, self._endpoint.desk
+        waits = call.name == WAIT_TOOL and desk.patience_s is not None
+        tool = wait_tool() if waits else self._endpoint.catalogue.find(call.name)
         if tool is None:
             return error_result("There is no tool of this name. Use one of the listed tools.")
         judged = tool.judge(call.arguments)
         if judged.text is None:
             return error_result(_mend(judged.problems))
         key = RequestKey(self._id_key, call.name, call.arguments)
-        self._reading = await self._endpoint.desk.call(key, tool.name, judged.text, self._arrived)
+        if waits:
+            self._reading = await desk.wait(key, read_ticket(judged.text), self._arrived)
+        else:
+            self._reading = await desk.call(key, tool.name, judged.text, self._arrived)
         return self._reading.result
 
 

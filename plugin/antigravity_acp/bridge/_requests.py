@@ -1,18 +1,23 @@
-"""Requests that a client holds open, and what answers them.
+"""A tool call, and the requests on which its answer can leave.
 
-Owns: :class:`Request`, one JSON-RPC request on which an answer can leave, with the timer that ends it before the agent
-does. The same request sent again waits with it: one request may have several readers.
-Never: decides what an answer is; see :mod:`.calls`.
+Owns: :class:`ParkedCall`, one call as the host sees it, and :class:`Request`, one JSON-RPC request that a client holds
+open, with the timer that answers it before the agent gives up. A call has one request at a time: the ``tools/call``
+that made it, later those that come with its ticket. The same request sent again waits with it, as one more reader.
+Never: decides what becomes of either; that is :class:`~antigravity_acp.bridge.calls.Desk`.
 """
 
 import asyncio
+import secrets
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from .results import CallResult
+from antigravity_acp.contract import ContentBlock
+
+from .results import CallResult, tool_result
 
 if TYPE_CHECKING:
-    from .calls import ParkedCall
+    from .calls import Desk
 
 
 class RequestKey(NamedTuple):
@@ -98,3 +103,70 @@ class Reading(NamedTuple):
     def result(self) -> CallResult | None:
         """What goes out."""
         return None if self.answer is None else self.answer.result
+
+
+class ParkedCall:
+    """One tool call that waits for the host.
+
+    :ivar id: fresh correlation id, ``call_`` and hex digits.
+    :ivar name: the host's own name of the tool.
+    :ivar arguments: the argument object as the agent wrote it, JSON text.
+    """
+
+    __slots__ = (
+        "_delivered",
+        "_desk",
+        "_given_up",
+        "_handed_out",
+        "_key",
+        "_request",
+        "_result",
+        "_settled",
+        "_ticket",
+        "arguments",
+        "id",
+        "name",
+    )
+
+    def __init__(self, desk: "Desk", key: RequestKey, name: str, arguments: str) -> None:
+        self.id = "call_" + secrets.token_hex(12)
+        self.name = name
+        self.arguments = arguments
+        self._desk = desk
+        self._key = key
+        #: The request on which the answer can leave now, or is leaving.
+        self._request: Request | None = None
+        #: The ticket that is out for it.
+        self._ticket: str | None = None
+        #: The host's result, while a ticket is out and has not brought it.
+        self._result: CallResult | None = None
+        self._settled = False
+        self._handed_out = False
+        self._given_up = False
+        self._delivered = False
+
+    @property
+    def undelivered(self) -> bool:
+        """Whether nobody is left to take the result: the client hung up or cancelled, and holds no ticket.
+
+        A repeated request changes that.
+        """
+        served = self._ticket is not None or (self._request is not None and self._request.readers > 0)
+        return self._given_up or not (served or self._delivered)
+
+    def resolve(self, content: Sequence[ContentBlock], *, is_error: bool) -> bool:
+        """Answer the call.
+
+        :param content: the host's result; text is added where it has none.
+        :param is_error: whether it is an error or a denial.
+        :returns: whether somebody can take it: a client that waits, or one that holds a ticket. ``False`` is a recorded
+            outcome and no failure: the client had gone, the endpoint was closed, or the call was answered before.
+        """
+        return self._desk._settle(self, tool_result(content, is_error=is_error))
+
+    @property
+    def _held_open(self) -> RequestKey | None:
+        """The request that the agent holds open for it, as far as we know."""
+        if self._request is not None:
+            return self._request.key if self._request.open else None
+        return None if self._ticket is not None or self._given_up else self._key

@@ -13,6 +13,8 @@ import secrets
 from functools import cache
 from typing import Final
 
+import msgspec
+
 from antigravity_acp.contract import ToolSchema
 from antigravity_acp.limits import CALL_MARGIN_S, CALL_MARGIN_SHARE
 
@@ -37,7 +39,11 @@ NO_TICKET: Final = (
     "No result waits under this ticket. A ticket is good for one result: if you have that already, go on with it. "
     "Otherwise give the ticket exactly as the tool call was answered with it."
 )
-TAKEN: Final = "Another call for the same ticket came after this one and gets the result. Use that call's answer."
+TAKEN: Final = "Another call with the same ticket gets the result. Go on with what that call is answered."
+
+
+class _Arguments(msgspec.Struct):
+    ticket: str
 
 
 @cache
@@ -66,6 +72,11 @@ def patience(call_limit_s: float | None, tool_timeout_s: float) -> float | None:
 def new_ticket() -> str:
     """A ticket. Short, since a model has to copy it; good in one endpoint only, whose bearer is the secret."""
     return "t-" + secrets.token_hex(6)
+
+
+def read_ticket(arguments: str) -> str:
+    """The ticket in arguments that :func:`wait_tool` judged valid; models like to add white space."""
+    return msgspec.json.decode(arguments, type=_Arguments).ticket.strip()
 
 
 def ticket_result(ticket: str) -> CallResult:

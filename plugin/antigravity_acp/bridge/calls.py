@@ -1,7 +1,7 @@
 """Tool calls that wait for the host: parked, joined, gathered, answered or given up.
 
-Owns: :class:`ParkedCall` (what the host sees) and :class:`Desk` (the calls of one endpoint). A call ends when the host
-resolves it, when its client goes away before the host has seen it, or when the desk closes.
+Owns: :class:`Desk`, the calls of one endpoint. A call ends when the host resolves it, when its client goes away before
+the host has seen it, or when the desk closes.
 A request that is sent again under the same id, with the same tool and arguments, joins the call that waits for it, so
 the host runs it once (X-010); ids count per client only, so an equal id alone means nothing.
 A request that waits longer than the desk's patience is answered with a ticket. The call goes on: it stays parked, and
@@ -12,14 +12,12 @@ Never: keeps anything of a call that was answered and delivered, except counts.
 
 import asyncio
 import logging
-import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Final
 
-from antigravity_acp.contract import ContentBlock
 from antigravity_acp.limits import (
     BRIDGE_CLOSE_S,
     GATHER_QUIET_S,
@@ -29,9 +27,9 @@ from antigravity_acp.limits import (
     PARALLEL_QUIET_S,
 )
 
-from ._requests import Answer, Kind, Reading, Request, RequestKey
+from ._requests import Answer, Kind, ParkedCall, Reading, Request, RequestKey
 from ._waiting import TAKEN, new_ticket, no_ticket, still_result, ticket_result
-from .results import CallResult, error_result, tool_result
+from .results import CallResult, error_result
 
 log = logging.getLogger("antigravity_acp.bridge")
 
@@ -41,66 +39,6 @@ _QUIET_PASSES: Final = 6
 
 _CLOSED: Final = "The turn ended before this tool call was answered. Its outcome is unknown."
 _FULL: Final = f"{MAX_PARKED_CALLS} tool calls are open already. Wait for their results, then call again."
-
-
-class ParkedCall:
-    """One tool call that waits for the host.
-
-    :ivar id: fresh correlation id, ``call_`` and hex digits.
-    :ivar name: the host's own name of the tool.
-    :ivar arguments: the argument object as the agent wrote it, JSON text.
-    """
-
-    __slots__ = (
-        "_delivered",
-        "_desk",
-        "_given_up",
-        "_handed_out",
-        "_key",
-        "_request",
-        "_result",
-        "_settled",
-        "_ticket",
-        "arguments",
-        "id",
-        "name",
-    )
-
-    def __init__(self, desk: "Desk", key: RequestKey, name: str, arguments: str) -> None:
-        self.id = "call_" + secrets.token_hex(12)
-        self.name = name
-        self.arguments = arguments
-        self._desk = desk
-        self._key = key
-        #: The request on which the answer can leave now, or is leaving.
-        self._request: Request | None = None
-        #: The ticket that is out for it.
-        self._ticket: str | None = None
-        #: The host's result, while a ticket is out and has not brought it.
-        self._result: CallResult | None = None
-        self._settled = False
-        self._handed_out = False
-        self._given_up = False
-        self._delivered = False
-
-    @property
-    def undelivered(self) -> bool:
-        """Whether nobody is left to take the result: the client hung up or cancelled, and holds no ticket.
-
-        A repeated request changes that.
-        """
-        served = self._ticket is not None or (self._request is not None and self._request.readers > 0)
-        return self._given_up or not (served or self._delivered)
-
-    def resolve(self, content: Sequence[ContentBlock], *, is_error: bool) -> bool:
-        """Answer the call.
-
-        :param content: the host's result; text is added where it has none.
-        :param is_error: whether it is an error or a denial.
-        :returns: whether somebody can take it: a client that waits, or one that holds a ticket. ``False`` is a recorded
-            outcome and no failure: the client had gone, the endpoint was closed, or the call was answered before.
-        """
-        return self._desk._settle(self, tool_result(content, is_error=is_error))
 
 
 class Desk:
@@ -224,7 +162,7 @@ class Desk:
         :returns: whether exactly one call was meant. Ids of two clients may meet; a cancellation that could mean
             either ends neither, since the wrong one would lose a result that somebody waits for.
         """
-        meant = [call for call in self._parked.values() if (key := _held_open(call)) and key.request_id == request_id]
+        meant = [call for call in self._parked.values() if (key := call._held_open) and key.request_id == request_id]
         if len(meant) != 1:
             return False
         call = meant[0]
@@ -428,10 +366,3 @@ class Desk:
         self._late[call._key] = result
         while len(self._late) > MAX_LATE_RESULTS:
             self._late.popitem(last=False)
-
-
-def _held_open(call: ParkedCall) -> RequestKey | None:
-    """The request that the agent holds open for a call, as far as we know."""
-    if (request := call._request) is not None:
-        return request.key if request.open else None
-    return None if call._ticket is not None or call._given_up else call._key

@@ -7,6 +7,7 @@ Never: runs a tool. A valid call is parked until the host resolves it; an invali
 """
 
 import asyncio
+import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from antigravity_acp.contract import LlmError
 
 from ._guard import Guard
-from .calls import Desk, ParkedCall
+from ._requests import ParkedCall
+from ._waiting import WAIT_TOOL, patience, wait_tool
+from .calls import Desk
 from .catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -47,17 +50,23 @@ class Endpoint:
         self.catalogue = catalogue
         self.desk = desk
         self.contacted = False
+        self._with_own = catalogue.exported_names | {WAIT_TOOL}
         self._revoke: Callable[[], None] = lambda: None
 
     @property
     def exported_names(self) -> frozenset[str]:
-        """The names under which the agent knows the tools."""
-        return self.catalogue.exported_names
+        """The names under which the agent knows the tools, with the bridge's own where it is lent."""
+        return self.catalogue.exported_names if self.desk.patience_s is None else self._with_own
 
     @property
     def parked(self) -> Mapping[str, ParkedCall]:
         """Calls that wait for the host, by correlation id."""
         return self.desk.parked
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """The tools as MCP lists them, the bridge's own last."""
+        own = [] if self.desk.patience_s is None else [wait_tool().definition]
+        return self.catalogue.definitions() + own
 
     async def gather(self) -> list[ParkedCall]:
         """Wait until a call is parked that was not handed out yet; return all that came together with it.
@@ -82,16 +91,21 @@ class Endpoint:
 
 
 class Bridge:
-    """Every endpoint of this process, on one loopback listener. Belongs to one event loop."""
+    """Every endpoint of this process, on one loopback listener. Belongs to one event loop.
 
-    def __init__(self) -> None:
+    :param tool_timeout_s: how long the host may take for a call, in seconds.
+    """
+
+    def __init__(self, *, tool_timeout_s: float = math.inf) -> None:
+        self._tool_timeout_s = tool_timeout_s
         self._listener: Listener | None = None
         self._guard: Guard[Endpoint] | None = None
         self._endpoints: set[Endpoint] = set()
         self._starting = asyncio.Lock()
         self._closed = False
         #: What happened so far: calls, joined_calls, cancelled_calls, withdrawn_calls, refused_calls,
-        #: undelivered_results, late_results_fetched, refused_requests.
+        #: undelivered_results, late_results_fetched, refused_requests; tickets, waits, refused_tickets,
+        #: results_by_ticket.
         self.counters: Counter[str] = Counter()
 
     @property
@@ -99,12 +113,16 @@ class Bridge:
         """Calls that wait for the host, in all endpoints."""
         return sum(len(endpoint.parked) for endpoint in self._endpoints)
 
-    async def open(self, catalogue: Catalogue) -> Endpoint:
+    async def open(self, catalogue: Catalogue, *, call_limit_s: float | None = None) -> Endpoint:
         """Open an endpoint for a catalogue; the first one starts the listener.
 
+        :param call_limit_s: seconds after which the agent gives up on an MCP call, ``None`` for never. Where the host
+            may take longer, a call is answered with a ticket shortly before, and the bridge's own tool is lent too.
         :raises LlmError: ``ACP_DISPOSED`` after :meth:`aclose`.
         :raises OSError: when no port of 127.0.0.1 can be had.
+        :raises ValueError: for a limit that is no time.
         """
+        patience_s = patience(call_limit_s, self._tool_timeout_s)
         async with self._starting:
             if self._closed:
                 raise LlmError("ACP_DISPOSED")
@@ -112,7 +130,7 @@ class Bridge:
                 self._listener, self._guard = await self._start()
         listener, guard = self._listener, self._guard
         token = secrets.token_hex(32)
-        desk = Desk(self.counters, lambda: listener.silent)
+        desk = Desk(self.counters, lambda: listener.silent, patience_s=patience_s)
         endpoint = Endpoint(f"http://127.0.0.1:{listener.port}/mcp", token, catalogue, desk)
         revoke = guard.grant(token, endpoint)
 

@@ -17,14 +17,13 @@ from antigravity_acp.hooks.manager import describe
 from antigravity_acp.limits import HOOK_TIMEOUT_S
 
 from ._ending import wait_through
+from ._scope import Disposer
 
 if TYPE_CHECKING:
     from .llm import LlmRegistry
     from .tools import ToolRegistry
 
 _log = logging.getLogger("antigravity_acp.host")
-
-Disposer = Callable[[], object]
 
 
 class ContextError(Exception):

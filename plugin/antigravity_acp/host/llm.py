@@ -25,7 +25,7 @@ from antigravity_acp.contract import (
 from antigravity_acp.limits import ABORT_GRACE_S
 
 from ._guard import ContractBreakError, StreamGuard, as_error
-from .context import Context
+from ._scope import Scope
 
 _log = logging.getLogger("antigravity_acp.host.llm")
 
@@ -82,9 +82,9 @@ class LlmRegistry:
 
     def __init__(self) -> None:
         self._routes: dict[str, _Route] = {}
-        self._scope: Context | None = None
+        self._scope: Scope | None = None
 
-    def scoped(self, ctx: Context) -> "LlmRegistry":
+    def scoped(self, ctx: Scope) -> "LlmRegistry":
         """A view whose registrations end with ``ctx``."""
         view = LlmRegistry()
         view._routes = self._routes

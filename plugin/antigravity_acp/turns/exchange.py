@@ -3,8 +3,8 @@
 Owns: the agent process it checked out, its session, its bridge endpoint, the running prompt and its watchers. It lives
 from :meth:`Exchange.open` until the prompt has ended, it failed, or it was closed; between two stream calls it is
 *suspended*: the agent's MCP requests and its prompt stay pending while the host runs tools. Whatever ends it, the
-*suspended*: the agent's MCP requests and its prompt stay pending while the host runs tools. Whatever ends it, the
-unhealthy one is ended by a task of its own, which neither a cancelled caller nor a consumer that walks away can
+release of what it holds is not the stream call's affair: a healthy process is back before the last chunk is read, and
+an unhealthy one is ended by a task of its own, which neither a cancelled caller nor a consumer that walks away can
 interrupt; the owner of the exchange waits for it when it is disposed (:meth:`Exchange.settled`).
 Never: executes a tool, keeps history, resumes a finished session.
 """
@@ -38,10 +38,9 @@ from ..contract import (
     Message,
     StreamChunk,
     ToolCallBlock,
-    Usage,
 )
 from ..limits import MAX_QUEUED_UPDATES
-from ..prompt import build_prompt, has_images, stop_reason_error
+from ..prompt import build_prompt, has_images
 from ..settings import Settings
 from .blocks import BlockWriter
 from .continuation import Suspension
@@ -49,6 +48,7 @@ from .deadlines import Patience
 from .guard import NativeToolGuard
 from .mailbox import Calls, Failed, Mailbox
 from .opening import Wanted, open_session, select_model
+from .outcome import last_chunks
 
 
 class Exchange:
@@ -257,7 +257,7 @@ class Exchange:
             raise item.error
         if isinstance(item, PromptOutcome):
             self.release()
-            return _finish(item, writer)
+            return last_chunks(item, writer.count)
         blocks = [ToolCallBlock(call.id, call.name, call.arguments) for call in item.calls]
         self._open_calls = {call.id: call for call in item.calls}
         self.suspension = Suspension.of(options, writer.text, blocks)
@@ -356,12 +356,3 @@ class Exchange:
             await asyncio.wait({prompt}, timeout=self._settings.cancel_grace_ms / 1000)
         prompt.cancel()
         await asyncio.wait({prompt}, timeout=1)
-
-
-def _finish(outcome: PromptOutcome, writer: BlockWriter) -> Sequence[StreamChunk]:
-    if error := stop_reason_error(outcome.stop_reason):
-        raise error
-    if writer.count == 0:
-        raise LlmError("EMPTY_RESPONSE")
-    usage = [Usage(outcome.usage)] if outcome.usage else []
-    return [*usage, Finish(FinishReason("max-tokens" if outcome.stop_reason == "max_tokens" else "stop"))]

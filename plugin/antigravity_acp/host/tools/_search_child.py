@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+#: Exit code for a pattern that is no regular expression.
+BAD_PATTERN = 3
 #: Bytes that are looked at to tell a binary file.
 _SNIFF = 8192
 #: Characters of one line that are shown.
@@ -49,9 +51,8 @@ def text_of(path: str, limit: int) -> str | None:
     return data.decode("utf-8", "replace")
 
 
-def matches(request: dict[str, Any]) -> Iterator[str]:
+def matches(pattern: re.Pattern[str], request: dict[str, Any]) -> Iterator[str]:
     """One line of output for each line that matches."""
-    pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
     glob = request["glob"]
     for path in files(request["start"], request["max_files"]):
         if path is None:
@@ -74,8 +75,12 @@ def matches(request: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     """Answer the request on stdin."""
     request = json.loads(sys.stdin.buffer.read())
+    try:
+        pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
+    except (re.error, RecursionError, OverflowError):
+        sys.exit(BAD_PATTERN)
     size = 0
-    for count, line in enumerate(matches(request)):
+    for count, line in enumerate(matches(pattern, request)):
         data = line.encode("utf-8", "replace") + b"\n"
         size += len(data)
         if count == request["max_matches"] or size > request["max_bytes"]:

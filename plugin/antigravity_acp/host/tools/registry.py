@@ -7,18 +7,16 @@ Never: decides whether a call may run; that is the loop's and the approver's.
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
 from antigravity_acp.contract import AbortSignal, LlmError, ToolSchema
 from antigravity_acp.hooks.calls import ToolKind, ToolResult
 from antigravity_acp.hooks.schema import Schema
+from antigravity_acp.host._scope import Scope
 
 from .workspace import Workspace
-
-if TYPE_CHECKING:
-    from antigravity_acp.host.context import Context
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -75,9 +73,9 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._tools: dict[str, RegisteredTool] = {}
-        self._scope: Context | None = None
+        self._scope: Scope | None = None
 
-    def scoped(self, ctx: "Context") -> "ToolRegistry":
+    def scoped(self, ctx: Scope) -> "ToolRegistry":
         """A view whose registrations end with ``ctx``."""
         view = ToolRegistry()
         view._tools = self._tools

@@ -1,11 +1,11 @@
 """search: a regular expression over the files of the workspace.
 
 Owns: the description that the model reads, the bounds, and the shape of the result. The search itself is a process of
-its own (``_search_child.py``): a pattern may backtrack for ever, and only a process can be ended.
+its own (``_search_child.py``): a pattern may backtrack for ever or take minutes to compile, and only a process can be
+ended.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,6 +19,7 @@ from antigravity_acp.limits import (
     SEARCH_TIMEOUT_S,
 )
 
+from ._search_child import BAD_PATTERN
 from .process import run_process, scrubbed_environment
 from .registry import ToolContext
 
@@ -52,10 +53,6 @@ class Search:
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Search. :raises ToolError: for a pattern that is none, a path that cannot be used, or too much work."""
-        try:
-            re.compile(arguments["pattern"])
-        except (re.error, RecursionError, OverflowError):
-            raise ToolError("The pattern is not a regular expression.") from None
         start = context.workspace.resolve(arguments.get("path", "."))
         if not start.exists():
             raise ToolError("There is no file or directory of this path.")
@@ -83,6 +80,8 @@ class Search:
             raise ToolError(
                 f"The search took longer than {SEARCH_TIMEOUT_S:g} s; narrow the path or simplify the pattern."
             )
+        if ended.code == BAD_PATTERN:
+            raise ToolError("The pattern is not a regular expression.")
         if ended.code != 0:
             raise ToolError("The search failed.")
         return ToolResult.of(ended.output.decode("utf-8", "replace") or "[no match]")
