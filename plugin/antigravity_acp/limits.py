@@ -104,5 +104,8 @@ GATHER_QUIET_S: Final = 0.0004
 PARALLEL_QUIET_S: Final = 0.0015
 #: Seconds for which calls are collected after the first one at most, while more keep coming.
 GATHER_S: Final = 0.005
+#: Connections to the bridge that have not shown a bearer yet. One more, and the oldest is cut: anybody on the machine
+#: can open connections, and each takes a file descriptor of the host. An agent makes at most MAX_PARKED_CALLS at once.
+MAX_STRANGERS: Final = 128
 #: Seconds that answers under way get when the bridge closes, before their connections are cut.
 BRIDGE_CLOSE_S: Final = 0.15

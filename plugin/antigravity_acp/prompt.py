@@ -4,13 +4,15 @@ Owns: what the agent is told. Every generation is rebuilt from the complete hist
 never resumed. Pure functions; no I/O.
 
 ACP has no roles and no system slot: a prompt is one list of content blocks. So every message is headed by a line with
-its role and a boundary mark. The mark comes from a key of this process and the conversation: text in a message, a tool
-result or a file cannot forge the head of another message, and the same conversation begins with the same bytes in every
-turn, which is what a provider's prompt cache needs.
+its role and a boundary mark. The mark comes from a key of this process and the conversation, so the same conversation
+begins with the same bytes in every turn, which is what a provider's prompt cache needs. Nobody can guess the mark, but the
+model reads it and can be talked into writing it down (in an answer, an argument, a file): it is taken out of everything
+that is quoted, so no text in a message, a tool result or a file can forge the head of another message.
 """
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -95,13 +97,16 @@ def build_prompt(options: GenerateOptions, *, server_name: str | None, key: byte
     """
     mark = _mark(options, key)
     rules = _WITH_TOOLS.format(server=server_name) if server_name else _WITHOUT_TOOLS
-    writer = _Writer()
-    writer.text(f"{rules}\n\n{_LAYOUT.format(mark=mark)}")
+    writer = _Writer(mark)
+    writer.own(f"{rules}\n\n{_LAYOUT.format(mark=mark)}")
     if options.system:
-        writer.text(f"\n\n{mark} system\n{options.system}")
+        writer.own("\n\n")
+        writer.head("system")
+        writer.quote(options.system)
     for message in options.messages:
-        _write_message(writer, mark, message)
-    return writer.blocks
+        writer.own("\n\n")
+        _write_message(writer, message)
+    return writer.finish()
 
 
 def _mark(options: GenerateOptions, key: bytes) -> str:
@@ -113,35 +118,54 @@ def _mark(options: GenerateOptions, key: bytes) -> str:
 class _Writer:
     """Collects text until an image interrupts it."""
 
-    def __init__(self) -> None:
-        self.blocks: list[dict[str, Any]] = []
+    def __init__(self, mark: str) -> None:
+        self._blocks: list[dict[str, Any]] = []
+        self._texts: list[str] = []
+        self._mark = mark
+        # Without its first character and in any case: a model would take `# 0A1B…` for the mark as well.
+        self._copies = re.compile(mark[1:], re.IGNORECASE)
 
-    def text(self, text: str) -> None:
-        if self.blocks and self.blocks[-1]["type"] == "text":
-            self.blocks[-1]["text"] += text
-        else:
-            self.blocks.append({"type": "text", "text": text})
+    def head(self, words: str) -> None:
+        """A line of ours with the mark; ids and names in it come from elsewhere."""
+        self.own(f"{self._mark} ")
+        self.quote(f"{words}\n")
+
+    def quote(self, text: str) -> None:
+        """Text that is not ours."""
+        self.own(self._copies.sub("…", text))
+
+    def own(self, text: str) -> None:
+        """Text of ours."""
+        self._texts.append(text)
 
     def image(self, media_type: str, data: str) -> None:
-        self.blocks.append({"type": "image", "mimeType": media_type, "data": data})
+        """An image in its place."""
+        self.finish().append({"type": "image", "mimeType": media_type, "data": data})
+
+    def finish(self) -> list[dict[str, Any]]:
+        """All blocks so far."""
+        if self._texts:
+            self._blocks.append({"type": "text", "text": "".join(self._texts)})
+            self._texts = []
+        return self._blocks
 
 
-def _write_message(writer: _Writer, mark: str, message: Message) -> None:
+def _write_message(writer: _Writer, message: Message) -> None:
     if message.role == "tool":
-        outcome = "error" if message.is_error else "result"
-        writer.text(f"\n\n{mark} tool {outcome} of {message.tool_call_id}\n")
+        writer.head(f"tool {'error' if message.is_error else 'result'} of {message.tool_call_id}")
     else:
-        writer.text(f"\n\n{mark} {message.role}\n")
+        writer.head(message.role)
     for block in message.content:
         match block:
             case TextBlock(text=text):
-                writer.text(f"{text}\n")
+                writer.quote(f"{text}\n")
             case ReasoningBlock(text=text):
-                writer.text(f"{mark} {message.role} thought\n{text}\n{mark} {message.role} goes on\n")
+                writer.head(f"{message.role} thought")
+                writer.quote(f"{text}\n")
+                writer.head(f"{message.role} goes on")
             case ToolCallBlock(id=call, name=name, arguments=arguments):
-                writer.text(
-                    f"{mark} {message.role} calls {name} as {call}\n{arguments}\n{mark} {message.role} goes on\n"
-                )
+                writer.head(f"{message.role} calls {name} as {call}")
+                writer.quote(f"{arguments}\n")
+                writer.head(f"{message.role} goes on")
             case ImageBlock(attachment=attachment):
                 writer.image(attachment.media_type, attachment.data or "")
-

@@ -106,7 +106,7 @@ async def test_unknown_updates_and_content_are_counted_and_the_turn_goes_on() ->
             {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "x"}}},
             {"update": {"sessionUpdate": "agent_message_chunk", "content": None}},
             {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": 5}}},
-            {"update": {"sessionUpdate": "tool_call", "toolCallId": 7}},
+            {"update": {"sessionUpdate": "tool_call_update", "toolCallId": 7}},
             {"update": {"sessionUpdate": "plan", "entries": []}},
             {"say": "ok"},
         )

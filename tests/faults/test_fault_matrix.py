@@ -29,7 +29,7 @@ def scene_of(tmp_path: Path) -> Iterator[Callable[[Cell], Scene]]:
 async def while_parked(scene: Scene) -> None:
     """The host has calls and has not answered them yet: what the fault needs of it then."""
     stage, fault = scene.cell.stage, scene.cell.fault
-    if "done" in scene.journal():
+    if "done" in scene.journal() or scene.calls:
         return
     if stage == "parked":
         scene.open_gate()
@@ -84,7 +84,9 @@ async def test_cell(
         check_turn(scene, took)
         scene.check_words(caplog.records)
         await scene.until(lambda: scene.released, "everything is given back")
-        check_journal(scene)
+        await check_journal(scene)
+        first = dict(scene.bridge)
+        assert {name: first.get(name, 0) for name in cell.bridge} == cell.bridge
         assert await scene.turn(scene.conversation("s2")) == "ok"
         assert (scene.text, scene.thoughts) == (SOUND.expected_text, "hm ")
     finally:
@@ -110,9 +112,12 @@ def check_turn(scene: Scene, took: float) -> None:
     assert WORDS not in "".join(scene.calls)
 
 
-def check_journal(scene: Scene) -> None:
+async def check_journal(scene: Scene) -> None:
     """What the agent saw."""
-    cell, journal = scene.cell, scene.journal()
+    cell = scene.cell
+    for line in cell.journal:
+        await scene.until_said(line)
+    journal = scene.journal()
     assert "begun" in journal, "the fault has happened"
     # A failed turn is not repeated by the adapter, and one that failed before its prompt has none.
     assert journal.count("came session/prompt") == (cell.outcome == "ok" or cell.stage not in STARTING)

@@ -125,6 +125,10 @@ MEANING = Group(
         cell("final response", "context canceled", RPC),
         cell("final response", "no newline", "ok"),
         cell("final response", "late updates", "ok"),
+        cell("prompt", "no contact", "ACP_MCP_UNSUPPORTED", settings={"contactTimeoutMs": DEADLINE_MS}),
+        cell("mid-stream", "silence", "ACP_TIMEOUT", settings={"silenceTimeoutMs": DEADLINE_MS}),
+        # The whole text is there, and the turn does not end.
+        cell("final response", "silence", "ACP_TIMEOUT", settings={"silenceTimeoutMs": DEADLINE_MS}),
         cell("prompt", "end_turn", EMPTY),
         cell("mid-stream", "end_turn", "ok", whole=""),
         # The generation after the host's results holds nothing.
@@ -147,6 +151,8 @@ TEXT = Group(
     ),
 )
 
+#: A question is for the user, who cannot be asked over this wire.
+_UNANSWERED: Final = 'extra {"outcome": {"outcome": "cancelled"}}'
 TOOLS = Group(
     "permissions and tool calls",
     (
@@ -154,16 +160,20 @@ TOOLS = Group(
             cell("permission", fault, NATIVE)
             for fault in ("no allow_once", "two allow_once", "native tool", "other server", "title only", "malformed")
         ),
-        cell("permission", "question", "ok"),
-        cell("permission", "asks for another session", "ok"),
-        cell("tools/call", "same id twice", "ok"),
-        cell("tools/call", "sent again", "ok"),
-        cell("tools/call", "fetched late", "ok"),
-        cell("tools/call", "hangs up", "ok", whole="one gave up end"),
-        cell("tools/call", "hangs up, calls on", "ok", whole="one R2 end"),
-        cell("tools/call", "unknown tool", "ok"),
-        cell("tools/call", "invalid arguments", "ok"),
-        cell("after the end", "call after the end", "ok"),
+        cell("permission", "question", "ok", journal=(_UNANSWERED,)),
+        cell("permission", "asks for another session", "ok", journal=(_UNANSWERED,)),
+        cell("tools/call", "same id twice", "ok", journal=("same True",), bridge={"calls": 1, "joined_calls": 1}),
+        cell("tools/call", "sent again", "ok", bridge={"calls": 1, "joined_calls": 1}),
+        cell(
+            "tools/call", "fetched late", "ok", bridge={"calls": 1, "undelivered_results": 1, "late_results_fetched": 1}
+        ),
+        cell("tools/call", "hangs up", "ok", whole="one gave up end", bridge={"calls": 1, "undelivered_results": 1}),
+        cell(
+            "tools/call", "hangs up, calls on", "ok", whole="one R2 end", bridge={"calls": 2, "undelivered_results": 1}
+        ),
+        cell("tools/call", "unknown tool", "ok", journal=("refused",), bridge={"calls": 1}),
+        cell("tools/call", "invalid arguments", "ok", journal=("refused",), bridge={"calls": 1}),
+        cell("after the end", "call after the end", "ok", journal=("refused",), bridge={"calls": 1}),
     ),
 )
 

@@ -44,6 +44,7 @@ class Cell(NamedTuple):
     :param outcome: the code, or ``ok`` for a turn that goes on as if nothing had happened.
     :param text: what the fault adds to the model's text at its stage. :param thought: the same for its thoughts.
     :param whole: the model's whole text, where the fault makes it another one.
+    :param journal: lines that the agent must have written down. :param bridge: counters of the bridge afterwards.
     :param settings: settings of this cell. :param options: what the agent's plan has beside stage and fault.
     """
 
@@ -53,6 +54,8 @@ class Cell(NamedTuple):
     text: str = ""
     thought: str = ""
     whole: str | None = None
+    journal: tuple[str, ...] = ()
+    bridge: Mapping[str, int] = {}
     settings: Mapping[str, Any] = {}
     options: Mapping[str, Any] = {}
 
@@ -128,7 +131,9 @@ class Scene:
                 while not condition():
                     await asyncio.sleep(0.002)
         except TimeoutError:
-            raise AssertionError(f"never happened: {what}; journal: {self.journal()}, bridge: {dict(self.bridge)}") from None
+            raise AssertionError(
+                f"never happened: {what}; journal: {self.journal()}, bridge: {dict(self.bridge)}"
+            ) from None
 
     async def until_said(self, line: str) -> None:
         """Wait until the agent has written this line down."""

@@ -114,7 +114,7 @@ async def test_a_killed_supervisor_takes_nobody_off_the_hook() -> None:
 
 
 async def test_a_supervisor_that_hangs_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_supervised.SupervisedTree, "settle_s", 0.2)
+    monkeypatch.setattr(_supervised, "_SETTLE_S", 0.2)
     async with family("group", "setsid", ignore_eof=True, ignore_term=True, grace_ms=50) as one:
         os.kill(one.supervisor, signal.SIGSTOP)
         await one.process.aclose()
@@ -141,7 +141,7 @@ async def test_survivors_are_reported_and_not_hidden(monkeypatch: pytest.MonkeyP
         tree = one.process._tree
         # A process in the kernel's hands cannot be made here; the last resort says that there is one.
         monkeypatch.setattr(tree.ended, "set", lambda: None)
-        monkeypatch.setattr(tree, "settle_s", 0.1)
+        monkeypatch.setattr(_supervised, "_SETTLE_S", 0.1)
         monkeypatch.setattr(tree, "force", lambda: False)
         with pytest.raises(LlmError) as caught:
             await one.process.aclose()

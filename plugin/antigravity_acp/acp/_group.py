@@ -28,9 +28,6 @@ class UnusableTreeError(Exception):
 class Tree:
     """Made for one agent in one scratch directory; started once by :meth:`spawn`."""
 
-    #: Seconds that ``ended`` is waited for after the agent itself has exited, before force is used.
-    settle_s = 0.0
-
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
         self._transport: asyncio.SubprocessTransport | None = None
@@ -44,6 +41,11 @@ class Tree:
         self.ended = asyncio.Event()
         #: Called once when the agent itself has exited.
         self.on_exit: Callable[[], None] = lambda: None
+
+    @property
+    def settle_s(self) -> float:
+        """Seconds that ``ended`` is to be waited for after the agent itself has exited, before force is used."""
+        return 0.0
 
     async def spawn(
         self, protocol: asyncio.SubprocessProtocol, argv: Sequence[str], environment: Mapping[str, str]

@@ -7,6 +7,7 @@ The supervisor costs about 10 ms and 9 MB for each agent; docs/decisions/0006-su
 """
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -27,10 +28,13 @@ _log = logging.getLogger("antigravity_acp.acp")
 
 #: Seconds for the supervisor to come up and execute the agent. It takes some milliseconds; a loaded machine takes more.
 _START_S: Final = 20.0
+#: Seconds for the supervisor to end what is left and to exit.
+_SETTLE_S: Final = RAZE_S + 1.0
 #: Seconds for the socket's last words after the supervisor has exited; only a process that the host forked at the wrong
 #: moment can hold it open longer.
 _LAST_WORDS_S: Final = 0.5
 _BOOT: Final = "import sys; sys.path.append(sys.argv[1]); from _supervisor.program import main; main(*sys.argv[2:])"
+_NOT_A_PROGRAM: Final = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
 #: What an interpreter may need to find its own libraries. Everything else is the agent's and goes over the socket.
 _OWN_VARIABLES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
@@ -38,14 +42,16 @@ _OWN_VARIABLES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_
 class SupervisedTree(Tree):
     """See the module."""
 
-    #: The supervisor takes :data:`~._supervisor.program.RAZE_S` at most to end the rest.
-    settle_s = RAZE_S + 1.0
     _unusable = False
 
     def __init__(self, scratch: Scratch) -> None:
         super().__init__(scratch)
         self._channel: _Channel | None = None
         self._collected = False
+
+    @property
+    def settle_s(self) -> float:
+        return 0.0 if self._collected else _SETTLE_S
 
     @classmethod
     def usable(cls) -> bool:
@@ -74,14 +80,15 @@ class SupervisedTree(Tree):
                 command = (program, "-I", "-S", "-c", _BOOT, str(Path(_supervisor.__file__).parents[1]))
                 told = (str(self._scratch.path), str(os.getpid()), str(theirs.fileno()), *LAST)
                 own = {name: os.environ[name] for name in _OWN_VARIABLES if name in os.environ}
-                await self._start(
-                    protocol,
-                    (*command, *told),
-                    own,
-                    cwd="/",
-                    start_new_session=True,
-                    pass_fds=(theirs.fileno(),),
-                )
+                descriptors = (theirs.fileno(),)
+                try:
+                    await self._start(
+                        protocol, (*command, *told), own, cwd="/", start_new_session=True, pass_fds=descriptors
+                    )
+                except OSError as error:
+                    if error.errno not in _NOT_A_PROGRAM:
+                        raise
+                    raise self._cannot_run(for_good=True) from None
             channel = self._channel = _Channel(self, started)
             await loop.create_unix_connection(lambda: channel, sock=ours)
         except BaseException:
@@ -97,12 +104,9 @@ class SupervisedTree(Tree):
                 f"The agent program was not executed within {_START_S:.0f} s. Is the machine or the disk overloaded?",
             ) from None
         except UnusableTreeError:
-            SupervisedTree._unusable = True
-            _log.warning(
-                "agents run without a supervisor: this Python cannot run it; an agent that ignores the end of its "
-                "input outlives a host that is killed, until the next start"
-            )
-            raise
+            status = self._transport.get_returncode() if self._transport is not None else None
+            # Killed by a signal, it would run the next time.
+            raise self._cannot_run(for_good=status is not None and status > 0) from None
         await self._record()
 
     def terminate(self) -> None:
@@ -127,6 +131,8 @@ class SupervisedTree(Tree):
     # ---- what the supervisor says -----------------------------------------------------------------------------------
     def agent_exited(self, status: int) -> None:
         """The agent itself has exited; what it left is being killed."""
+        if self._channel is not None:
+            self._channel.send(b"b")
         self._exit(status)
 
     def channel_lost(self) -> None:
@@ -135,6 +141,14 @@ class SupervisedTree(Tree):
             self._over()
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+    def _cannot_run(self, *, for_good: bool) -> UnusableTreeError:
+        SupervisedTree._unusable = for_good
+        _log.warning(
+            "an agent runs without a supervisor, because this Python could not run it; if the agent ignores the end of "
+            "its input and this host is killed, the agent lives on until the next start"
+        )
+        return UnusableTreeError()
+
     def _command(self, command: bytes) -> None:
         if self.pid and self._channel is not None and not self._channel.lost:
             self._channel.send(command)

@@ -8,12 +8,16 @@ Never: looks at the call's arguments; those are judged in the MCP handler, which
 """
 
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from .profiles import AgentProfile
-from .updates import NOBODY, AgentToolCall, UpdateReader, mcp_identity
+from .updates import NOBODY, AgentToolCall, UpdateReader, bounded_id, mcp_identity
+
+
+#: ACP tool kinds of what does something; a question does nothing, whatever its id says.
+ACTING_KINDS: Final = frozenset({"read", "edit", "delete", "move", "search", "execute", "fetch"})
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
@@ -77,8 +81,7 @@ def read_request(profile: AgentProfile, params: dict[str, Any], calls: UpdateRea
     """Read raw parameters; whatever is malformed leaves an empty field, and so ends as foreign."""
     raw = params.get("toolCall")
     call: dict[str, Any] = raw if isinstance(raw, dict) else {}
-    given = call.get("toolCallId")
-    call_id = given if isinstance(given, str) else ""
+    call_id = bounded_id(call.get("toolCallId"))
     claimed = mcp_identity(call)
     if claimed == NOBODY:
         claimed = mcp_identity(params)
@@ -121,7 +124,7 @@ def is_ours(profile: AgentProfile, event: AgentToolCall, *, server_name: str, ex
 
     :returns: ``None`` when it cannot be told: a report about a call that was never announced and names nothing.
     """
-    if event.call_id.startswith(profile.question_prefix):
+    if event.call_id.startswith(profile.question_prefix) and event.kind not in ACTING_KINDS:
         return None
     if event.server is not None:
         return bool(server_name) and event.server == server_name and event.tool in exported

@@ -11,6 +11,7 @@ are answered with -32601, the rest is counted and dropped.
 Never: logs or raises anything that holds the agent's text.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,6 +29,11 @@ _log = logging.getLogger("antigravity_acp.acp")
 
 #: Updates that are kept for sessions whose ``session/new`` is not answered yet.
 MAX_EARLY_UPDATES: Final = 256
+#: Bytes of the frames that such updates came in, all together.
+MAX_EARLY_BYTES: Final = 4 * 1024 * 1024
+#: Lines after which the rest of the host gets a turn. What is read ahead can hold half a million empty ones, and none of
+#: them waits for anything.
+_LINES_IN_A_ROW: Final = 256
 #: Permission requests of one agent that may be unanswered at the same time; a real one asks for one at a time.
 MAX_OPEN_REQUESTS: Final = 256
 
@@ -73,10 +79,12 @@ class AgentTransport:
         self._tail: list[bytes] = []
         self._tail_bytes = 0
         self._noise = 0
+        self._lines_in_a_row = 0
         self._ended = False
         self._sinks: dict[str, UpdateSink] = {}
         self._expecting = 0
         self._early: deque[tuple[str, Json]] = deque()
+        self._early_bytes = 0
         self._requests: dict[int, str | None] = {}
         self._open: set[int | str] = set()
         #: Why the connection was given up, when the agent broke the protocol.
@@ -94,6 +102,7 @@ class AgentTransport:
             if not self._expecting:
                 self._counters.foreign_updates += len(self._early)
                 self._early.clear()
+                self._early_bytes = 0
 
     def register(self, session_id: str, sink: UpdateSink) -> list[Json]:
         """Route a session's updates to ``sink``.
@@ -148,6 +157,10 @@ class AgentTransport:
             if events:
                 await self._deliver(session_id, events)
             if line is not None:
+                self._lines_in_a_row += 1
+                if self._lines_in_a_row >= _LINES_IN_A_ROW:
+                    self._lines_in_a_row = 0
+                    await asyncio.sleep(0)
                 message = await self._general(line)
                 if message is not None:
                     return message
@@ -222,7 +235,7 @@ class AgentTransport:
         if "id" in message:
             return await self._request(message, method)
         if method == "session/update":
-            await self._update(message.get("params"))
+            await self._update(message.get("params"), len(line))
         else:
             self._counters.unknown_notifications += 1
         return None
@@ -268,7 +281,7 @@ class AgentTransport:
             await self._write({"jsonrpc": "2.0", "id": key, "error": {"code": -32601, "message": "Method not found"}})
         return None
 
-    async def _update(self, params: object) -> None:
+    async def _update(self, params: object, size: int) -> None:
         session_id = params.get("sessionId") if isinstance(params, dict) else None
         update = params.get("update") if isinstance(params, dict) else None
         if not isinstance(session_id, str) or not isinstance(update, dict):
@@ -278,8 +291,9 @@ class AgentTransport:
         if sink is None:
             if not self._expecting:
                 self._counters.foreign_updates += 1
-            elif len(self._early) < MAX_EARLY_UPDATES:
+            elif len(self._early) < MAX_EARLY_UPDATES and self._early_bytes + size <= MAX_EARLY_BYTES:
                 self._early.append((session_id, update))
+                self._early_bytes += size
             else:
                 self._counters.overflowed_updates += 1
             return

@@ -6,6 +6,7 @@ counted, never fatal (OpenCode, Gemini CLI and the official server all send kind
 Never: executes anything; a reported tool call is an announcement, only an MCP request is a call.
 """
 
+import hashlib
 from collections import OrderedDict
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +15,10 @@ import msgspec
 #: Tool calls of one turn whose identity is remembered; beyond it the oldest is forgotten, and a later report of it
 #: counts as a first one.
 MAX_TRACKED_CALLS: Final = 4_096
+
+#: Characters of an id or name that is remembered. Real ones have fewer than 200; without a bound every tracked call
+#: could hold a whole frame.
+MAX_ID: Final = 1_024
 
 #: Kinds that say nothing to a host of ours: the context's occupancy is not a bill, the rest is the agent's own
 #: interface.
@@ -138,8 +143,8 @@ class UpdateReader:
         return AgentThought(text) if thought else AgentText(text)
 
     def _tool_call(self, update: dict[str, Any], *, announced: bool) -> AgentEvent | None:
-        call_id = update.get("toolCallId")
-        if not isinstance(call_id, str):
+        call_id = bounded_id(update.get("toolCallId"))
+        if not call_id and not announced:
             self._counters.unsupported_content += 1
             return None
         known = self._calls.get(call_id)
@@ -162,8 +167,17 @@ def mcp_identity(holder: dict[str, Any]) -> Identity:
     meta = holder.get("_meta")
     mcp = meta.get("mcp") if isinstance(meta, dict) else None
     if isinstance(mcp, dict) and isinstance(mcp.get("server"), str) and isinstance(mcp.get("tool"), str):
-        return Identity(mcp["server"], mcp["tool"])
+        return Identity(bounded_id(mcp["server"]), bounded_id(mcp["tool"]))
     return NOBODY
+
+
+def bounded_id(value: object) -> str:
+    """An id or name of bounded length that is equal exactly when the given one is; ``""`` for what is no text."""
+    if not isinstance(value, str):
+        return ""
+    if len(value) <= MAX_ID:
+        return value
+    return f"{value[:MAX_ID]}…{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()}"
 
 
 def _text(value: object) -> str:

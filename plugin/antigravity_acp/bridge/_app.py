@@ -18,6 +18,7 @@ from antigravity_acp.limits import BODY_TIMEOUT_S, KEEP_ALIVE_S, MAX_BODY_BYTES,
 from ._core import Core, Reply, error_reply, result_reply
 from ._envelope import MalformedError, Message, ToolCall, read_cancelled, read_message, read_params, read_tool_call
 from ._guard import TOO_LARGE, Admitted, Guard, Refusal, Scope
+from ._listener import ADMITTED
 from ._requests import Reading, RequestKey
 from ._waiting import WAIT_TOOL, read_ticket, wait_tool
 from .calls import Desk
@@ -64,6 +65,7 @@ class App:
         if isinstance(admitted, Refusal):
             await self._refuse(admitted, receive, send)
             return
+        scope["state"][ADMITTED]()
         endpoint: Served = admitted.endpoint
         with contextlib.suppress(_HungUpError), endpoint.desk.arrival() as arrived:
             body = await _read(receive)

@@ -1,6 +1,7 @@
 """The loopback listener: uvicorn's HTTP/1.1 on a socket of ours.
 
 Owns: one listening socket on 127.0.0.1 and every connection accepted on it; :meth:`Listener.aclose` ends them all.
+Connections that have not shown a bearer are bounded in number, since anybody on the machine can open them.
 Of uvicorn only the HTTP part is used: no signal handlers, no lifespan, no access log, and none of its process-wide
 logging set-up, since the host may run a uvicorn of its own.
 Never: listens on another address.
@@ -16,10 +17,12 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from antigravity_acp.limits import BRIDGE_CLOSE_S, IDLE_CONNECTION_S
+from antigravity_acp.limits import BRIDGE_CLOSE_S, IDLE_CONNECTION_S, MAX_STRANGERS
 
 log = logging.getLogger("antigravity_acp.bridge")
 
+#: Key in the ``state`` of a request's scope: the function that says the request was let in.
+ADMITTED: Final = "antigravity-acp.admitted"
 #: Connections that wait to be accepted: 16 turns with 64 calls each.
 _BACKLOG: Final = 1024
 #: Seconds that the listener may take to end once every connection is cut.
@@ -48,6 +51,7 @@ class Listener:
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._silent: dict[object, float] = {}
+        self._strangers: dict[_Protocol, None] = {}
 
     @property
     def silent(self) -> int:
@@ -59,10 +63,11 @@ class Listener:
 
     async def serve(self, app: Any) -> None:
         """Start to accept connections."""
-        silent = self._silent
+        silent, unknown = self._silent, self._strangers
 
         class Protocol(_Protocol):
             waiting = silent
+            strangers = unknown
 
         config = uvicorn.Config(
             app,
@@ -137,18 +142,29 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """One connection; counted in ``waiting`` from its acceptance until its first request is read."""
+    """One connection.
+
+    Counted in ``waiting`` from its acceptance until its first request is read, and in ``strangers`` until the
+    application admits a request of it, which it says by calling ``scope["state"][ADMITTED]()``.
+    """
 
     waiting: dict[object, float]
+    strangers: "dict[_Protocol, None]"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.logger = log
         self.access_log = False
+        self.app_state = {ADMITTED: lambda: self.strangers.pop(self, None)}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         self.waiting[self] = self.loop.time()
         super().connection_made(transport)
+        self.strangers[self] = None
+        if len(self.strangers) > MAX_STRANGERS:
+            oldest = next(iter(self.strangers))
+            del self.strangers[oldest]
+            oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -157,4 +173,5 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.waiting.pop(self, None)
+        self.strangers.pop(self, None)
         super().connection_lost(exc)

@@ -10,6 +10,7 @@ Never: executes a tool, keeps history, resumes a finished session.
 """
 
 import asyncio
+import logging
 from asyncio import Lock
 from collections.abc import AsyncGenerator, Callable, Sequence
 
@@ -49,6 +50,8 @@ from .guard import NativeToolGuard
 from .mailbox import Calls, Failed, Mailbox
 from .opening import Wanted, open_session, select_model
 from .outcome import last_chunks
+
+_log = logging.getLogger("antigravity_acp.turns")
 
 
 class Exchange:
@@ -146,6 +149,9 @@ class Exchange:
             outcome = await session.prompt(blocks, on_event=self._on_event, on_permission=self._on_permission)
         except LlmError as error:
             self._end(Failed(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours; without this the turn would wait for its time limit
+            _log.error("a prompt failed inside the adapter: %s", type(error).__name__)
+            self._end(Failed(LlmError("UNKNOWN")))
         else:
             self._end(outcome)
 

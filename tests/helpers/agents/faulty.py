@@ -32,6 +32,9 @@ def _(agent, pending):
     hang()
 
 
+FAULTS["no contact"] = FAULTS["silence"] = FAULTS["hang"]
+
+
 @fault("exit 0")
 def _(agent, pending):
     os._exit(0)
@@ -51,6 +54,7 @@ def _(agent, pending):
 @fault("SIGKILL")
 def _(agent, pending):
     os.kill(os.getpid(), signal.SIGKILL)
+    hang()
 
 
 @fault("SIGSEGV")
@@ -59,6 +63,8 @@ def _(agent, pending):
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
+    # Another thread may be the one that takes it.
+    hang()
 
 
 @fault("closes stdout")
@@ -164,9 +170,10 @@ def _(agent, pending):
 
 @fault("native activity")
 def _(agent, pending):
-    agent.update(
-        {"sessionUpdate": "tool_call", "toolCallId": "n1", "title": WORDS, "kind": "execute", "status": "completed"}
-    )
+    call = {"toolCallId": "n1", "title": WORDS, "kind": "execute", "status": "completed"}
+    agent.update({"sessionUpdate": "tool_call", **call})
+    agent.cancelled.wait()
+    raise EndOfTurn
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------
@@ -317,23 +324,22 @@ def _(agent, pending):
     agent.result = agent.mcp.ask("tools/call", agent.tool_call(2))
 
 
-@fault("unknown tool")
-def _(agent, pending):
-    agent.mcp.ask("tools/call", {"name": WORDS, "arguments": {}})
+def refused(name, call):
+    """A call that must not reach the host."""
+
+    def action(agent, pending):
+        try:
+            answer = agent.mcp.ask("tools/call", call(agent))
+        except (OSError, ValueError):
+            answer = {}
+        journal("ran" if answer.get("result", {}).get("isError") is False else "refused")
+
+    FAULTS[name] = action
 
 
-@fault("invalid arguments")
-def _(agent, pending):
-    agent.mcp.ask("tools/call", {"name": agent.mcp.tools[0], "arguments": {"n": WORDS}})
-
-
-@fault("call after the end")
-def _(agent, pending):
-    try:
-        answer = agent.mcp.ask("tools/call", agent.tool_call(9))
-    except (OSError, ValueError, IndexError):
-        answer = {"status": "cut"}
-    journal(f"late {'answered' if answer.get('result', {}).get('isError') is False else 'refused'}")
+refused("unknown tool", lambda agent: {"name": WORDS, "arguments": {}})
+refused("invalid arguments", lambda agent: {**agent.tool_call(), "arguments": {"n": WORDS}})
+refused("call after the end", lambda agent: agent.tool_call(9))
 
 
 # ---- what is left behind --------------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ class Agent:
             self.mcp.tools = [tool["name"] for tool in self.mcp.ask("tools/list", {})["result"]["tools"]]
         self.at("first update", self.text("hm ", "agent_thought_chunk"))
         self.at("mid-stream", self.text("one "))
-        if armed("cancel"):
+        if armed("cancel") and not PLAN.get("late"):
             # The main thread answers.
             self.cancelled.wait()
             return
@@ -241,6 +241,8 @@ class Agent:
 
     def finish(self, stage, reason):
         key, self.prompt_id = self.prompt_id, None
+        if key is None:
+            raise EndOfTurn
         self.at(stage, {"id": key, "result": {"stopReason": reason}})
 
     def call(self):

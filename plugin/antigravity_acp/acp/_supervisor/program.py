@@ -7,9 +7,10 @@ Never: holds or touches the agent's pipes (the agent inherits those that the hos
 the host; decides anything while the host lives.
 
 Between host and supervisor there is one socket. The host sends a request, see :func:`pack`, and then single bytes:
-``t`` for SIGTERM to the group, ``k`` for the end of everything. The supervisor answers with lines: ``pid N``, or
-``errno N`` when the program could not be started; then ``exit N``, negative for a signal. That the host is gone shows
-in the end of the socket, and also in its process id, for a process that the host forked may hold the socket open.
+``t`` for SIGTERM to the group, ``k`` for the end of everything, ``b`` when it has heard of the exit. The supervisor
+answers with lines: ``pid N``, or ``errno N`` when the program could not be started; then ``exit N``, negative for a
+signal. That the host is gone shows in the end of the socket, and also in its process id, for a process that the host
+forked may hold the socket open.
 """
 
 # `signal` builds enumerations out of this module, which takes longer than everything else that is imported here.
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ORPHAN_GRACE_S = 1.0
 #: Seconds for killing before what still lives is given up; only the kernel can hold a process that long.
 RAZE_S = 2.0
+#: Seconds for the host to hear that everything has ended; its loop may be busy.
+LEAVE_S = 10.0
 #: Exit status when something survived.
 SURVIVORS = 3
 #: Milliseconds between two looks at the host where its end cannot be waited for, and between two rounds of killing.
@@ -67,6 +70,7 @@ class _Supervisor:
         self.status: int | None = None
         self.host_gone = False
         self.ending = False
+        self.dismissed = False
         self.received = b""
         #: Whether orphans of the agent become our children, so that having no child proves that nothing is left.
         self.adopts = False
@@ -96,6 +100,7 @@ class _Supervisor:
                 self._tell(b"pid %d\n" % self.leader)
                 self._watch()
                 clean = self._raze()
+                self._take_leave()
         if self.host_gone:
             from .folder import remove
 
@@ -121,18 +126,30 @@ class _Supervisor:
             if self.host_gone and deadline is None:
                 deadline = time.monotonic() + steps[0][0]
             self._wait(deadline)
-            for command in self.received.decode("latin-1"):
-                self._obey(command)
-            self.received = b""
+            self._obey_all()
             if deadline is not None and time.monotonic() >= deadline:
                 self._obey(steps.pop(0)[1])
                 deadline = time.monotonic() + steps[0][0] if steps else None
+
+    def _take_leave(self) -> None:
+        """Wait until the host knows, or is gone: a host that just dies ends the agent before its socket closes."""
+        deadline = time.monotonic() + LEAVE_S
+        while not self.dismissed and not self.host_gone and time.monotonic() < deadline:
+            self._wait(deadline)
+            self._obey_all()
+
+    def _obey_all(self) -> None:
+        for command in self.received.decode("latin-1"):
+            self._obey(command)
+        self.received = b""
 
     def _obey(self, command: str) -> None:
         if command == "t":
             tree.kill_group(self.leader, signal.SIGTERM)
         elif command == "k":
             self.ending = True
+        elif command == "b":
+            self.dismissed = True
 
     # ---- start ------------------------------------------------------------------------------------------------------
     def _start(self, request: list[bytes]) -> int:
