@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 NODE := tests/node/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format requirements soak bench test-agents clean
+.PHONY: help demo test faults check format requirements soak bench test-agents clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ demo: $(STAMP) ## the main job on the embedded engine, offline, end to end
 
 test: $(STAMP) $(NODE) ## all tests (under 12 minutes on two cores)
 	$(BIN)/python -m pytest
+
+faults: $(STAMP) ## the fault matrix of an agent, stage by fault, printed as tables (part of `make test`)
+	$(BIN)/python -m pytest tests/faults -q --matrix
 
 check: $(STAMP) ## format, lint, types, import rule of the wings
 	$(BIN)/ruff format --check .

@@ -39,7 +39,7 @@ class AntigravityAdapter(LlmAdapter):
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or Settings.from_mapping()
         self._pool: AgentPool[Endpoint | None] = AgentPool(self._settings)
-        self._bridge = Bridge()
+        self._bridge = Bridge(tool_timeout_s=self._settings.tool_timeout_ms / 1000)
         self._turns = TurnRegistry(self._settings.max_active_tool_sessions)
         self._models: dict[str, ModelChoice] = {}
         self._listing: asyncio.Task[None] | None = None
@@ -128,6 +128,7 @@ class AntigravityAdapter(LlmAdapter):
             "prepared_sessions": self._pool.prepared,
             "active_turns": self._turns.active,
             "parked_calls": self._turns.parked_calls,
+            "undelivered_results": self._bridge.counters["undelivered_results"],
         }
 
     async def dispose(self) -> None:

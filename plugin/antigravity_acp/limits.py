@@ -83,6 +83,11 @@ MAX_SCHEMA_DEPTH: Final = 100
 #: Checks of one value that a schema may ask for through ``allOf``, ``$ref`` and their like. Every validator repeats a
 #: shared branch each time it is named, so a schema of 2 KiB can ask for 2^60 checks; this many take about 2 ms.
 MAX_REPEATED_CHECKS: Final = 100_000
+#: Schemas in the form of one tool that is shown to an agent. A definition of 128 KiB has room for some 20000; one that
+#: spells a reference to the same part in a thousand ways would be a thousand times as large.
+MAX_FLAT_SCHEMAS: Final = 50_000
+#: The same form as JSON, in bytes.
+MAX_FLAT_BYTES: Final = 1024 * 1024
 #: Problems of one call's arguments that the model is told of; more does not help it.
 MAX_ARGUMENT_PROBLEMS: Final = 8
 #: Results whose client had hung up, kept for a client that sends the same request again, in one endpoint.

@@ -5,9 +5,9 @@ never resumed. Pure functions; no I/O.
 
 ACP has no roles and no system slot: a prompt is one list of content blocks. So every message is headed by a line with
 its role and a boundary mark. The mark comes from a key of this process and the conversation, so the same conversation
-begins with the same bytes in every turn, which is what a provider's prompt cache needs. Nobody can guess the mark, but the
-model reads it and can be talked into writing it down (in an answer, an argument, a file): it is taken out of everything
-that is quoted, so no text in a message, a tool result or a file can forge the head of another message.
+begins with the same bytes in every turn, which is what a provider's prompt cache needs. Nobody can guess the mark, but
+the model reads it and can be talked into writing it down (in an answer, an argument, a file): it is taken out of
+everything that is quoted, so no text in a message, a tool result or a file can forge the head of another message.
 """
 
 import hashlib

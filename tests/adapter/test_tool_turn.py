@@ -202,7 +202,8 @@ async def test_the_agent_gets_a_scratch_folder_no_client_powers_and_only_our_end
 async def test_the_catalogue_the_agent_sees_is_the_hosts() -> None:
     async with running(steps=[{"list": True}]) as adapter:
         reply = await Conversation(adapter).generate_hello()
-        names = json.loads(reply.text.removeprefix("tools:"))
+        # An agent whose own limit for a call is short is lent the bridge's tool for late results, too.
+        names = [name for name in json.loads(reply.text.removeprefix("tools:")) if name != "wait_for_ticket"]
         assert len(names) == len(TOOLS)
         assert [
             name.startswith(stem) for name, stem in zip(sorted(names), ("bash", "read_file", "third_tool"), strict=True)

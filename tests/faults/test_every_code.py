@@ -1,4 +1,4 @@
-"""Every code of the table can be reached: by an agent's fault (the matrix), or by what a host does (the scenes here)."""
+"""Every code of the table can be reached: by an agent's fault (the matrix) or by what a host does (the scenes here)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.conversation import TOOLS, Conversation, code_of, running, schema
+from helpers.conversation import TOOLS, Conversation, running, schema
 from helpers.fault_cells import CELLS
 from helpers.loopback import directive, loopback_settings
 from helpers.scripted_adapter import ScriptedAdapter
 
 from antigravity_acp.acp.process import AgentProcess
 from antigravity_acp.adapter import AntigravityAdapter
-from antigravity_acp.contract import ERRORS, GenerateOptions, LlmError, ProviderInfo, tool_result, user
-from antigravity_acp.host import Context, LlmRegistry
+from antigravity_acp.contract import ERRORS, GenerateOptions, LlmError, ProviderInfo, user
+from antigravity_acp.host import LlmRegistry
 from antigravity_acp.settings import Settings
 
 #: Codes that come with a later issue, and which.

@@ -1,6 +1,6 @@
 """An adapter on the embedded engine: Google's real harness, driven by a scripted model."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,16 @@ from antigravity_acp.settings import Settings
 from .conversation import running
 
 
-def engine_settings(folder: Path, rules: list[dict[str, Any]], **overrides: Any) -> Settings:
-    """Settings for the embedded engine with a script of these rules; what the model received goes to `model.jsonl`."""
+def engine_settings(
+    folder: Path, rules: list[dict[str, Any]], *, arguments: Sequence[str] = (), **overrides: Any
+) -> Settings:
+    """Settings for the embedded engine with a script of these rules; what the model received goes to `model.jsonl`.
+
+    :param arguments: further ones of the engine.
+    """
     script = folder / "script.yaml"
     script.write_text(yaml.safe_dump({"models": ["scripted", "scripted-2"], "rules": rules}), encoding="utf-8")
-    args = ["--script", str(script), "--script-log", str(folder / "model.jsonl")]
+    args = ["--script", str(script), "--script-log", str(folder / "model.jsonl"), *arguments]
     return Settings.from_mapping({"engine": "embedded", "args": args, **overrides})
 
 

@@ -3,7 +3,8 @@
 Owns: the table only. How a cell is played is in ``faults.py``, what a fault does in ``agents/faulty.py``.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from .faults import DEADLINE_MS, Cell
 
@@ -22,7 +23,7 @@ _DEADLINES: Final = {
     "set_config_option": ("requestTimeoutMs", "ACP_TIMEOUT"),
 }
 TIME: Final = "deadline"
-#: Numbers and what they stand for in the rows below.
+#: Short names of codes, so that the rows below fit.
 RPC, QUOTA, AUTH, PROTOCOL = "ACP_RPC_ERROR", "ACP_QUOTA", "ACP_AUTH_REQUIRED", "ACP_PROTOCOL_ERROR"
 GONE, MODEL, NATIVE, VERSION = (
     "ACP_DISCONNECTED",
@@ -40,14 +41,13 @@ class Group(NamedTuple):
     cells: tuple[Cell, ...]
 
 
-def cell(stage: str, fault: str, outcome: str, **more: object) -> Cell:
+def cell(stage: str, fault: str, outcome: str, settings: Mapping[str, Any] = {}, **more: Any) -> Cell:
     """A cell; the outcome ``deadline`` stands for the code of the deadline of its stage, which is shortened."""
-    settings = dict(more.pop("settings", {}))  # type: ignore[call-overload]
     if outcome == TIME:
         setting, outcome = _DEADLINES.get(stage, ("timeoutMs", "ACP_TIMEOUT"))
-        settings[setting] = DEADLINE_MS
+        settings = {**settings, setting: DEADLINE_MS}
     options = {"auth": True} if stage == "authenticate" else {}
-    return Cell(stage, fault, outcome, settings=settings, options=options, **more)  # type: ignore[arg-type]
+    return Cell(stage, fault, outcome, settings=settings, options=options, **more)
 
 
 def everywhere(faults: tuple[str, ...], outcome: str, stages: tuple[str, ...] = STAGES) -> list[Cell]:
@@ -173,7 +173,7 @@ TOOLS = Group(
         ),
         cell("tools/call", "unknown tool", "ok", journal=("refused",), bridge={"calls": 1}),
         cell("tools/call", "invalid arguments", "ok", journal=("refused",), bridge={"calls": 1}),
-        cell("after the end", "call after the end", "ok", journal=("refused",), bridge={"calls": 1}),
+        cell("after the end", "call after the end", "ok", journal=("refused",)),
     ),
 )
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections import Counter
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import psutil
 
 # The SDK takes most of a second to import, which would count into the first cell's deadline.
-import antigravity_acp.acp.connection  # noqa: F401
+import antigravity_acp.acp.connection  # noqa: F401 - for that alone
 from antigravity_acp.adapter import AntigravityAdapter
 from antigravity_acp.contract import Finish, LlmError, ReasoningDelta, StreamChunk, TextDelta, tool_result, user
 from antigravity_acp.settings import Settings
@@ -75,7 +76,14 @@ class Cell(NamedTuple):
         ]
         return "".join(part[1:] if part[0] == "=" else self.text * (part == self.stage) for part in said)
 
+    @property
+    def expected_thoughts(self) -> str:
+        """What the model thought, in a turn that ends well."""
+        early = self.stage in ("prompt", "first update")
+        return f"{self.thought}hm " if early else f"hm {self.thought}"
 
+
+#: A turn in which nothing goes wrong.
 SOUND = Cell("none", "none", "ok")
 
 
@@ -107,8 +115,10 @@ class Scene:
         self.error: LlmError | None = None
 
     def close(self) -> None:
-        """Close the gate."""
+        """Close the gate, and end what a failed test has left."""
         os.close(self._gate)
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
 
     def open_gate(self) -> None:
         """Let the fault go on that waits for the host."""

@@ -7,10 +7,10 @@ once and forks a host whenever one is wanted. A host is directed by a plan, an o
 ``session``  holds an agent with an open session       ``prompt``  holds one in the middle of a prompt
 ``parked``   holds a turn whose call waits             ``closing`` closes an agent that ignores everything
 ``busy``     many turns at once, one after another, without end
-``once``     one text turn, then the end: "the next start" of a host
+``once``     one text turn and a proper end: "the next start" of a host
 
-It says ``{"host": pid, "at": stage}`` on stdout when it has come there. Agents ignore the end of their input and SIGTERM
-unless the plan says ``polite``, and have a child in a session of its own, so that nothing ends by itself.
+It says ``{"host": pid, "at": stage, "tmp": directory}`` on stdout when it has come there. Agents ignore the end of
+their input and SIGTERM unless the plan says ``polite``; those of turns have a child in a session of its own as well.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,8 @@ BOUND = 20.0
 
 # ---- inside a host --------------------------------------------------------------------------------------------------
 def say(stage: str) -> None:
-    os.write(1, json.dumps({"host": os.getpid(), "at": stage}).encode() + b"\n")
+    said = {"host": os.getpid(), "at": stage, "tmp": tempfile.gettempdir()}
+    os.write(1, json.dumps(said).encode() + b"\n")
 
 
 async def hold(plan: dict[str, Any]) -> None:
@@ -52,7 +54,9 @@ async def hold(plan: dict[str, Any]) -> None:
         starting = asyncio.create_task(AgentClient.start(settings))
         if stage == "start":
             folder = Path(tempfile.gettempdir())
-            while not any(b'"pid": 0' not in record.read_bytes().partition(b'"agent"')[2] for record in records(folder)):
+            while not any(
+                b'"pid": 0' not in record.read_bytes().partition(b'"agent"')[2] for record in records(folder)
+            ):
                 await asyncio.sleep(0.002)
             say(stage)
             await starting
@@ -69,8 +73,8 @@ async def hold(plan: dict[str, Any]) -> None:
     chat = Conversation(adapter)
     if stage == "once":
         await chat.play({"say": "hello"})
-        say(stage)
         await adapter.dispose()
+        say(stage)
     elif stage == "parked":
         await chat.play({"grandchild": "setsid"}, {"call": {"name": "bash", "arguments": {}}})
         say(stage)
@@ -86,7 +90,7 @@ async def hold(plan: dict[str, Any]) -> None:
                 say(stage)
     else:
         say(stage)
-        await asyncio.gather(*(busy(adapter, number) for number in range(3)))
+        await asyncio.gather(*(busy(adapter, number) for number in range(2)))
 
 
 async def busy(adapter: Any, number: int) -> None:
@@ -109,13 +113,10 @@ def records(folder: Path) -> Iterator[Path]:
 
 def nursery() -> None:
     """The program: forks a host for every line of stdin."""
-    import helpers.conversation
-
-    import antigravity_acp.acp.connection  # noqa: F401 - what takes long is imported once
-
-    assert helpers.conversation
+    # What takes long is imported by a first host, here and to its end: no thread and no process of it is left.
+    with tempfile.TemporaryDirectory() as tempfile.tempdir:
+        asyncio.run(hold({"stage": "once", "polite": True}))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    os.write(1, b'{"at": "ready"}\n')
     while line := os.read(0, 65536):
         for plan in map(json.loads, line.splitlines()):
             if os.fork() == 0:
@@ -125,6 +126,8 @@ def nursery() -> None:
                 os.environ["TMPDIR"] = tempfile.tempdir = plan["tmp"]
                 try:
                     asyncio.run(hold(plan))
+                except BaseException:
+                    traceback.print_exc()
                 finally:
                     os._exit(0)
 
@@ -136,7 +139,9 @@ class Nursery:
     def __init__(self) -> None:
         tests = str(Path(__file__).parents[1])
         code = f"import sys; sys.path.insert(0, {tests!r}); from helpers.hosts import nursery; nursery()"
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
         self.said: list[dict[str, Any]] = []
         self._rest = b""
         assert self.process.stdout is not None
@@ -144,35 +149,34 @@ class Nursery:
 
     async def host(self, tmp: Path, stage: str, **plan: Any) -> int:
         """A new host that has come to its stage. :returns: its process id."""
-        before = len(self.said)
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"tmp": str(tmp), "stage": stage, **plan}).encode() + b"\n")
         self.process.stdin.flush()
-        return (await self.until(lambda new: new["at"] == stage, before))["host"]  # type: ignore[no-any-return]
+        return await self._until(stage, str(tmp))
 
-    async def until(self, wanted: Any, start: int = 0) -> dict[str, Any]:
-        """The first thing said from ``start`` on that is wanted."""
+    async def _until(self, stage: str, tmp: str) -> int:
         assert self.process.stdout is not None
         deadline = time.monotonic() + BOUND
         while True:
             data = self.process.stdout.read() or b""
             *lines, self._rest = (self._rest + data).split(b"\n")
             self.said += [json.loads(line) for line in lines]
-            for number in range(start, len(self.said)):
-                if wanted(self.said[number]):
-                    return self.said.pop(number)
+            for one in self.said:
+                if (one["at"], one["tmp"]) == (stage, tmp):
+                    self.said.remove(one)
+                    return int(one["host"])
             assert time.monotonic() < deadline, "the host did not come to its stage"
             await asyncio.sleep(0.005)
 
 
 @contextmanager
 def hosts() -> Iterator[Nursery]:
-    """A nursery, ended afterwards; the hosts are the test's to end."""
+    """A nursery; what is left of its hosts is ended with it."""
     one = Nursery()
     try:
         yield one
     finally:
-        one.process.kill()
+        os.killpg(one.process.pid, signal.SIGKILL)
         one.process.wait(BOUND)
         for pipe in (one.process.stdin, one.process.stdout):
             assert pipe is not None

@@ -139,7 +139,7 @@ async def test_a_model_cannot_draw_on_the_terminal(person: Pipe) -> None:
     await person.approver.decide(request(command="ls\x1b[2J\u202e\x9b1A\rrm -rf /\nsecond", big="x" * 10_000))
     assert not [char for char in person.shown if not char.isprintable() and char != "\n"]
     assert "\\u{1b}[2J\\u{202e}\\u{9b}1A\\u{d}rm -rf /" in person.shown
-    assert "[8000 characters more]" in person.shown
+    assert "[8000 characters more, not shown]" in person.shown
 
 
 @pytest.mark.parametrize("content", [b"", b"o\n"])

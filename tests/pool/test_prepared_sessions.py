@@ -33,7 +33,8 @@ async def look(adapter: AntigravityAdapter, session: str = "next", **changes: An
     chat.base |= changes
     reply = await chat.play(*LOOK)
     session_new, requests, tools = reply.text.split("\n")
-    return json.loads(session_new), json.loads(requests), json.loads(tools.removeprefix("tools:"))
+    names = [name for name in json.loads(tools.removeprefix("tools:")) if name != "wait_for_ticket"]
+    return json.loads(session_new), json.loads(requests), names
 
 
 async def status(endpoint: dict[str, Any]) -> int:

@@ -85,9 +85,7 @@ async def test_relatives_that_multiply_while_they_are_killed_are_all_killed() ->
     )
     from antigravity_acp.acp import AgentCommand
 
-    process = await AgentProcess.start(
-        AgentCommand((sys.executable, "-I", "-S", "-c", program)), dispose_grace_ms=50
-    )
+    process = await AgentProcess.start(AgentCommand((sys.executable, "-I", "-S", "-c", program)), dispose_grace_ms=50)
     mark = str(process.scratch / "tmp")
     assert await asyncio.wait_for(process.read(), BOUND) == b"up\n"
     await process.aclose()

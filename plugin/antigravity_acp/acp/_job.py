@@ -149,13 +149,13 @@ class JobTree(Tree):
         await self._record()
 
     def terminate(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self.exited.is_set():
             self._transport.terminate()
 
     def kill(self) -> None:
         if self._job is not None:
             self._job.kill()
-        if self._transport is not None:
+        if self._transport is not None and not self.exited.is_set():
             self._transport.kill()
 
     def dismiss(self) -> None:

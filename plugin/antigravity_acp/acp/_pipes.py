@@ -134,8 +134,9 @@ class Pipes(asyncio.SubprocessProtocol):
         if self._timer is not None:
             self._timer.cancel()
         stdin = self._stdin()
-        # After its end the transport has no loop any more, and aborting it would raise.
-        if stdin is not None and not self._stdin_lost:
+        # After its end the transport has no loop any more, and aborting it would raise; one that is about to end must
+        # not be ended twice either. Only what it has yet to write keeps a closing one open.
+        if stdin is not None and not self._stdin_lost and (not stdin.is_closing() or stdin.get_write_buffer_size()):
             stdin.abort()
         if self.transport is not None:
             self.transport.close()

@@ -37,6 +37,7 @@ _VERSION: Final = 1
 _ATTEMPTS: Final = 8
 #: A record has some 300 bytes.
 _MAX_RECORD: Final = 4096
+_MAX_PID: Final = 2**31 - 1
 #: Directories that one sweep deletes at most, and seconds after which it begins with no further one. The next start
 #: goes on.
 _MAX_SWEPT: Final = 256
@@ -146,14 +147,13 @@ def _sweep_one(root: int, name: str, folder: int) -> bool:
     try:
         record = _read_record(folder)
         if record is None:
-            # Its host died while making it, so there is hardly anything in it. Anything else is not ours.
-            if lock is not None or _is_empty(folder):
-                for own in (_NEW_RECORD, _LOCK):
-                    with suppress(FileNotFoundError):
-                        os.unlink(own, dir_fd=folder)
-                os.rmdir(name, dir_fd=root)
-                return True
-            return False
+            # Its host died while making it, so there is hardly anything in it. Anything else is not ours, and what
+            # is not locked by us may be getting its lock at this moment.
+            for own in (_NEW_RECORD, _LOCK) if lock is not None else ():
+                with suppress(FileNotFoundError):
+                    os.unlink(own, dir_fd=folder)
+            os.rmdir(name, dir_fd=root)
+            return True
         if record["place"] == tree.place():
             if _lives(record["host"], locked=lock is None):
                 return False
@@ -245,21 +245,17 @@ def _read_record(folder: int) -> dict[str, Any] | None:
         fine = (
             record["version"] == _VERSION
             and isinstance(record["place"], str)
-            and all(
-                type(record[who]["pid"]) is int and record[who]["pid"] >= 0 and isinstance(record[who]["began"], str)
-                for who in ("host", "agent")
-            )
+            and all(_is_process(record[who]) for who in ("host", "agent"))
         )
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         fine = False
     if not fine:
         raise OSError("not a record")
     return record  # type: ignore[no-any-return]  # what was read of it was checked above
 
 
-def _is_empty(folder: int) -> bool:
-    with os.scandir(folder) as entries:
-        return next(entries, None) is None
+def _is_process(value: Any) -> bool:
+    return type(value["pid"]) is int and 0 <= value["pid"] <= _MAX_PID and isinstance(value["began"], str)
 
 
 def _stamp_of_host() -> str:

@@ -15,7 +15,6 @@ import msgspec
 from .profiles import AgentProfile
 from .updates import NOBODY, AgentToolCall, UpdateReader, bounded_id, mcp_identity
 
-
 #: ACP tool kinds of what does something; a question does nothing, whatever its id says.
 ACTING_KINDS: Final = frozenset({"read", "edit", "delete", "move", "search", "execute", "fetch"})
 

@@ -31,8 +31,8 @@ _log = logging.getLogger("antigravity_acp.acp")
 MAX_EARLY_UPDATES: Final = 256
 #: Bytes of the frames that such updates came in, all together.
 MAX_EARLY_BYTES: Final = 4 * 1024 * 1024
-#: Lines after which the rest of the host gets a turn. What is read ahead can hold half a million empty ones, and none of
-#: them waits for anything.
+#: Lines after which the rest of the host gets a turn. What is read ahead can hold half a million empty ones, and none
+#: of them waits for anything.
 _LINES_IN_A_ROW: Final = 256
 #: Permission requests of one agent that may be unanswered at the same time; a real one asks for one at a time.
 MAX_OPEN_REQUESTS: Final = 256
@@ -257,7 +257,7 @@ class AgentTransport:
         return {
             "id": key,
             "error": {
-                # The number goes into messages: as an integer of JSON it could carry thousands of digits of the agent's.
+                # The number goes into messages, and an integer of JSON can carry thousands of digits of the agent's.
                 "code": number if type(number) is int and -(2**31) <= number < 2**31 else -32603,
                 "message": text if isinstance(text, str) else "",
                 "data": error.get("data"),

@@ -25,6 +25,9 @@ log = logging.getLogger("antigravity_acp.bridge")
 ADMITTED: Final = "antigravity-acp.admitted"
 #: Connections that wait to be accepted: 16 turns with 64 calls each.
 _BACKLOG: Final = 1024
+#: Connections that are accepted before any of them is looked at. asyncio takes the length of the queue for it, which
+#: would hand a thousand descriptors to strangers in one go.
+_ACCEPTED_AT_ONCE: Final = 32
 #: Seconds that the listener may take to end once every connection is cut.
 _END_S: Final = 2.0
 _PASSES: Final = 10
@@ -80,7 +83,7 @@ class Listener:
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            backlog=_BACKLOG,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_keep_alive=IDLE_CONNECTION_S,
         )
         self._server = _Server(config)
@@ -92,6 +95,7 @@ class Listener:
             started.cancel()
         if self._task.done():
             self._task.result()
+        self._socket.listen(_BACKLOG)
 
     async def aclose(self) -> None:
         """End every connection: answers under way get :data:`~antigravity_acp.limits.BRIDGE_CLOSE_S`. Idempotent."""

@@ -11,13 +11,14 @@ never let through or drop anything.
 Never: fetches a reference, or returns a part of the caller's schema by reference.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
 import jsonschema_rs
 
-from antigravity_acp.limits import MAX_REPEATED_CHECKS
+from antigravity_acp.limits import MAX_FLAT_BYTES, MAX_FLAT_SCHEMAS, MAX_REPEATED_CHECKS
 
 from ._drafts import (
     BASE,
@@ -32,6 +33,7 @@ from ._drafts import (
 )
 from .validation import OUTSIDE, SchemaError
 
+_TOO_LARGE: Final = "its parameters refer to the same parts in so many ways that they cannot be written out"
 #: Property names whose values Google's harness keeps for itself.
 RESERVED: Final = frozenset({"toolAction", "toolSummary"})
 
@@ -73,6 +75,8 @@ def _export(schema: dict[str, Any], draft: int) -> Exported:
     root, aliases = _rename_reserved(root, flat.definitions)
     if used := _reachable(root, flat.definitions):
         root["$defs"] = {name: flat.definitions[name] for name in used}
+    if len(json.dumps(root, default=str)) > MAX_FLAT_BYTES:
+        raise SchemaError(_TOO_LARGE)
     _check_repetition(root)
     try:
         jsonschema_rs.Draft202012Validator(root, offline=True, mask="…")
@@ -92,6 +96,7 @@ class _Flattener:
         except ValueError:
             raise SchemaError(OUTSIDE) from None
         self._names: dict[tuple[str, str], str] = {}
+        self._count = 0
         self.definitions: dict[str, Any] = {}
         self.root = self._schema(schema, self._registry.resolver(base), entered=True)
 
@@ -99,6 +104,9 @@ class _Flattener:
         """One schema, flat; ``entered`` says that the scope already knows the schema's own identity."""
         if not isinstance(schema, dict):
             return schema
+        self._count += 1
+        if self._count > MAX_FLAT_SCHEMAS:
+            raise SchemaError(_TOO_LARGE)
         unknown = UNKNOWN[self._draft]
         reference = next((key for key in REFERENCES if isinstance(schema.get(key), str) and key not in unknown), None)
         if reference is not None and self._draft in OLD_DRAFTS:

@@ -3,7 +3,9 @@
 Owns: one loopback listener for every endpoint of the process, started by the first :meth:`Bridge.open` and ended by
 :meth:`Bridge.aclose`; and the endpoints. An endpoint lives until its ``close``: then its bearer is revoked and its
 parked calls are answered with an error.
-Never: runs a tool. A valid call is parked until the host resolves it; an invalid one never reaches the host.
+Never: runs a tool. A valid call is parked until the host resolves it; an invalid one never reaches the host. An agent
+that gives up on calls sooner than the host may answer gets a ticket in time, and a tool of ours to fetch the result
+with (:mod:`._waiting`).
 """
 
 import asyncio

@@ -34,7 +34,8 @@ ERRORS: Final[dict[str, ErrorRow]] = {
     ),
     "ACP_INSTALL_FAILED": ErrorRow("The official server could not be installed.", "See the message for the stage."),
     "ACP_PLATFORM_UNSUPPORTED": ErrorRow(
-        "The agent does not exist for this platform.", "Set `command` to an agent that runs here."
+        "The agent does not exist for this platform, or this host has no way to start it.",
+        "Set `command` to an agent that runs here, or mend what the message names.",
     ),
     "ACP_STARTUP_TIMEOUT": ErrorRow(
         "The agent did not answer `initialize` in time.", "Raise `startupTimeoutMs`, or look at the agent itself."
@@ -52,7 +53,7 @@ ERRORS: Final[dict[str, ErrorRow]] = {
         "The agent does not announce this model, or did not select it.", "Choose a model from the live catalogue."
     ),
     "ACP_MCP_UNSUPPORTED": ErrorRow(
-        "The agent cannot use MCP servers over HTTP, so it cannot be lent the host's tools.",
+        "The agent cannot use MCP servers over HTTP, or never asked for its tools, so it cannot be lent the host's.",
         "Use an agent that announces `mcpCapabilities.http`, or send the request without tools.",
     ),
     "ACP_NATIVE_TOOLS_UNSUPPORTED": ErrorRow(
@@ -77,7 +78,10 @@ ERRORS: Final[dict[str, ErrorRow]] = {
     "ACP_TIMEOUT": ErrorRow(
         "The agent did not answer in time.", "Raise the limit that the message names.", retryable=True
     ),
-    "ACP_QUOTA": ErrorRow("The account's quota or rate limit is used up.", "Wait until it resets."),
+    "ACP_QUOTA": ErrorRow(
+        "The account's quota or rate limit is used up.",
+        "Wait until it resets; `providerRetryAfterMs` of the failure says how long, if the agent did.",
+    ),
     "ACP_REFUSAL": ErrorRow("The model refused to answer.", "Change the request."),
     "ACP_TURN_LIMIT": ErrorRow(
         "The agent stopped at its own limit of model requests.", "Ask for less in one turn, or raise the agent's limit."

@@ -5,6 +5,7 @@ The host's union is open: a kind that is not known here is kept as :class:`Opaqu
 between reading and writing, and the adapter decides whether it can be projected.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -75,6 +76,8 @@ class OpaqueBlock(msgspec.Struct, frozen=True):
         return str(self.raw.get("type", ""))
 
 
+_QUOTED = re.compile(r"Invalid (?:enum )?value (?:.*(?= - at )|.*)", re.DOTALL)
+
 KnownBlock: TypeAlias = TextBlock | ReasoningBlock | ImageBlock | ToolCallBlock
 ContentBlock: TypeAlias = KnownBlock | OpaqueBlock
 
@@ -108,4 +111,5 @@ def block_to_wire(block: ContentBlock) -> dict[str, Any]:
 
 def invalid(where: str, error: msgspec.ValidationError) -> LlmError:
     """The typed form of a shape error: place and expectation, never a value."""
-    return LlmError("INVALID_REQUEST", f"{where}: {error}")
+    # msgspec quotes the value where a choice is not among those that are allowed; keys are never quoted.
+    return LlmError("INVALID_REQUEST", f"{where}: {_QUOTED.sub('Value that is not among the choices', str(error))}")

@@ -2,22 +2,24 @@
 
 Owns: the list of plugins and the calls of their hooks. ``pluggy`` checks implementations against the specifications
 and orders them; the calls are made here, one implementation at a time, since a ``pluggy`` call ends at the first one
-that raises, and one plugin's fault may not silence the others.
+that raises, and one plugin's fault may not silence the others. Each gets a copy of the call: what one does to the
+arguments reaches neither another's judgement nor the tool.
 Never: lets an exception's own text out; it may hold settings or arguments. Type and place in the file say enough.
 """
 
 import asyncio
+import copy
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, get_args
 
 import pluggy
 
 from antigravity_acp.contract import LlmError
 from antigravity_acp.limits import HOOK_TIMEOUT_S
-from antigravity_control import Decision, strictest
+from antigravity_control import Decision, Verdict, strictest
 
 from .calls import ToolCall, ToolResult
 from .schema import Schema
@@ -141,8 +143,8 @@ class PluginManager:
         for impl in self._implementations("before_tool"):
             source = f"hook:{impl.plugin_name}"
             try:
-                answer = await _invoke(impl, call=call)
-                if answer is not None and not isinstance(answer, Decision):
+                answer = await _invoke(impl, call=copy.deepcopy(call))
+                if answer is not None and not (isinstance(answer, Decision) and answer.decision in get_args(Verdict)):
                     raise TypeError("before_tool must return a Decision or None")
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
                 _log.warning("plugin `%s` failed in before_tool: %s", impl.plugin_name, describe(error))
@@ -157,7 +159,7 @@ class PluginManager:
         """Show every plugin how a call ended. Each sees what the one before it left of the result."""
         for impl in self._implementations("after_tool"):
             try:
-                answer = await _invoke(impl, call=call, result=result)
+                answer = await _invoke(impl, call=copy.deepcopy(call), result=result)
                 if answer is not None and not isinstance(answer, ToolResult):
                     raise TypeError("after_tool must return a ToolResult or None")
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own

@@ -3,8 +3,9 @@
 Owns: :class:`PolicyApprover` (rules), :class:`TerminalApprover` (a person) and :class:`Approvals`, which joins them
 with what the hooks said: the strictest of hooks and rules counts, and only what still asks reaches the person. Every
 answer has a reason. A grant "for this turn" ends with the turn and is never given for tools that execute commands.
-Never: runs a tool, or logs an argument. The terminal shows arguments to the person who has to judge them, escaped, so
-that a model cannot draw on the screen.
+The terminal shows arguments to the person who has to judge them: escaped, so that a model cannot draw on the screen;
+behind a bar, so that no line of an argument looks like one of ours; and whole, unless the tool only reads or edits.
+Never: runs a tool, or logs an argument.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from antigravity_control import Call, Decision, DecisionContext, Rules, decide, 
 
 from .console import LineReader
 
-#: Characters of one argument that the person is shown.
+#: Characters of one argument of a tool that reads or edits which the person is shown, half from each end.
 _MAX_SHOWN: Final = 2_000
 
 
@@ -89,7 +90,8 @@ class TerminalApprover:
         widen = call.kind != "execute"
         choices = "[o]nce, this [t]urn or [n]o" if widen else "[o]nce or [n]o"
         for _ in range(3):
-            self._write(f"Allow it? {choices}: ")
+            # The name once more: what is shown of the arguments can be longer than the screen.
+            self._write(f"Allow {_plain(call.name)}? {choices}: ")
             line = await self._reader.readline()
             if line is None:
                 self._write("\n")
@@ -129,19 +131,28 @@ class Approvals:
 
 
 def _card(request: ApprovalRequest) -> str:
-    lines = [f"\n{_plain(request.call.name)} wants to run."]
-    for name, value in request.call.arguments.items():
-        lines.append(f"  {_plain(name)}: {_shown(value)}")
+    call = request.call
+    lines = [f"\n{_plain(call.name)} wants to run."]
+    for name, value in call.arguments.items():
+        lines += _shown(_plain(name), value, whole=call.kind not in ("read", "edit"))
     if request.opinion is not None and request.opinion.source.startswith("hook:"):
         lines.append(f"  {_plain(request.opinion.source)}: {_plain(request.opinion.reason)}")
     return "\n".join(lines) + "\n"
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object, *, whole: bool) -> list[str]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     surplus = len(text) - _MAX_SHOWN
-    cut = f" … [{surplus} characters more]" if surplus > 0 else ""
-    return "\n    ".join(_plain(line) for line in text[:_MAX_SHOWN].split("\n")) + cut
+    if whole or surplus <= 0:
+        return _barred(f"  {name}: ", text)
+    half = _MAX_SHOWN // 2
+    cut = f"  {name}: [{surplus} characters more, not shown] "
+    return [*_barred(f"  {name}: ", text[:half]), *_barred(cut, text[-half:])]
+
+
+def _barred(head: str, text: str) -> list[str]:
+    first, *others = (_plain(line) for line in text.split("\n"))
+    return [head + first, *(f"    | {line}" for line in others)]
 
 
 def _plain(text: str) -> str:

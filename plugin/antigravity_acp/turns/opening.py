@@ -48,7 +48,9 @@ async def open_session(client: AgentClient, bridge: Bridge, wanted: Wanted) -> O
 
     :raises LlmError: any code of these steps; the endpoint is closed then.
     """
-    endpoint = await bridge.open(wanted.catalogue) if wanted.catalogue is not None else None
+    endpoint = None
+    if wanted.catalogue is not None:
+        endpoint = await bridge.open(wanted.catalogue, call_limit_s=client.profile.call_limit_s)
 
     def discard() -> None:
         if endpoint is not None:
