@@ -22,6 +22,8 @@ MAX_EXPORTED_NAME: Final = 64
 MAX_CONSECUTIVE_NOISE: Final = 1_000
 #: Updates that wait for the host to read them. Beyond it the agent's stdout is no longer read (back-pressure).
 MAX_QUEUED_UPDATES: Final = 4_096
+#: Characters in them: what an agent says while its host runs a tool waits in the memory of the host.
+MAX_QUEUED_CHARACTERS: Final = 8 * 1024 * 1024
 #: Bytes of an agent's stderr that are kept for `doctor`; the rest is drained and dropped.
 STDERR_TAIL_BYTES: Final = 16 * 1024
 #: Seconds between keep-alive comments on a parked call. Node's fetch gives up after 300 s without a byte.

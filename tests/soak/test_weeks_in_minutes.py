@@ -38,7 +38,6 @@ def census(scratch: Path) -> dict[str, int]:
         "threads": threading.active_count(),
         "processes": len(psutil.Process().children(recursive=True)),
         "directories": len([entry for entry in scratch.iterdir() if entry.name.startswith("antigravity-acp-")]),
-        "exchanges": 0,
     }
 
 

@@ -267,9 +267,10 @@ class Exchange:
         blocks = [ToolCallBlock(call.id, call.name, call.arguments) for call in item.calls]
         self._open_calls = {call.id: call for call in item.calls}
         self.suspension = Suspension.of(options, writer.text, blocks)
-        self._tool_timer = asyncio.get_running_loop().call_later(
-            self._settings.tool_timeout_ms / 1000, self._on_tool_timeout
-        )
+        if not self.released:
+            self._tool_timer = asyncio.get_running_loop().call_later(
+                self._settings.tool_timeout_ms / 1000, self._on_tool_timeout
+            )
         return [*(chunk for block in blocks for chunk in writer.call(block)), Finish(FinishReason("tool-calls"))]
 
     def _on_tool_timeout(self) -> None:

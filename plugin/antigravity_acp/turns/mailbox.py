@@ -16,6 +16,7 @@ import msgspec
 from ..acp import AgentText, AgentThought, PromptOutcome
 from ..bridge import ParkedCall
 from ..contract import LlmError
+from ..limits import MAX_QUEUED_CHARACTERS
 
 
 class Calls(msgspec.Struct, frozen=True):
@@ -36,9 +37,11 @@ Item: TypeAlias = AgentText | AgentThought | Calls | PromptOutcome | Failed
 class Mailbox:
     """A queue with one reader and, for updates, one writer that can be made to wait."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, characters: int = MAX_QUEUED_CHARACTERS) -> None:
         self._items: deque[Item] = deque()
         self._limit = limit
+        self._most = characters
+        self._unread = 0
         self._sealed = False
         self._filled = asyncio.Event()
         self._room = asyncio.Event()
@@ -46,8 +49,8 @@ class Mailbox:
 
     @property
     def full(self) -> bool:
-        """Whether an update must wait."""
-        return len(self._items) >= self._limit
+        """Whether an update must wait: too many are unread, or too long ones."""
+        return len(self._items) >= self._limit or self._unread >= self._most
 
     @property
     def filled(self) -> bool:
@@ -58,6 +61,8 @@ class Mailbox:
         """Add an item without waiting."""
         if not self._sealed:
             self._items.append(item)
+            if isinstance(item, AgentText | AgentThought):
+                self._unread += len(item.text)
             self._filled.set()
 
     async def room(self) -> None:
@@ -71,8 +76,10 @@ class Mailbox:
         if not self._items:
             return None
         item = self._items.popleft()
+        if isinstance(item, AgentText | AgentThought):
+            self._unread -= len(item.text)
         # Half empty, not one place: otherwise writer and reader would take turns for every single update.
-        if not self._room.is_set() and len(self._items) <= self._limit // 2:
+        if not self._room.is_set() and len(self._items) <= self._limit // 2 and self._unread <= self._most // 2:
             self._room.set()
         return item
 
@@ -90,6 +97,7 @@ class Mailbox:
     def cut(self, last: Item) -> None:
         """Take no more, and leave ``last`` as the only thing to read."""
         self._items.clear()
+        self._unread = 0
         self._items.append(last)
         self._filled.set()
         self.seal()

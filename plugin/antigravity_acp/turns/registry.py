@@ -108,3 +108,8 @@ class TurnRegistry:
         for one in self:
             if one.suspension is None and one.released and not one.settling:
                 del self._exchanges[one]
+        # What failed while its host ran tools waits to say so; if its session never comes back it may not pile up.
+        failed = [one for one in self if one.released and one.suspension is not None]
+        for one in failed[: max(0, len(failed) - self._limit)]:
+            one.abort()
+            del self._exchanges[one]
