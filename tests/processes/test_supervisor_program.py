@@ -95,7 +95,9 @@ def test_the_agent_ignores_no_signal_that_python_ignores(tmp_path: Path) -> None
     with supervisor(tmp_path) as one:
         one.run(tmp_path, "/bin/sh", "-c", "exec grep SigIgn /proc/self/status", PATH="/usr/bin:/bin")
         assert one.process.stdout is not None
-        assert int(one.process.stdout.readline().split()[1], 16) == 0
+        ignored = int(one.process.stdout.readline().split()[1], 16)
+        # What the host itself was told to ignore (a shell does that for its background jobs) is not ours to undo.
+        assert not ignored & sum(1 << number - 1 for number in (signal.SIGPIPE, signal.SIGXFSZ))
 
 
 def test_pipes_are_the_hosts_own_and_not_held(tmp_path: Path) -> None:

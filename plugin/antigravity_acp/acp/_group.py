@@ -1,7 +1,7 @@
 """One agent with everything that descends from it, as something that is started, signalled and ended.
 
-Owns: the contract (:class:`Tree`), the choice between its kinds, and the plain kind: a process group with nobody
-between it and the host. The others are ``_supervised`` (POSIX, the usual one) and ``_job`` (Windows).
+Owns: the contract (:class:`Tree`), which is also the plain kind: a process group with nobody between it and the host.
+The other kinds are ``_supervised`` (POSIX, the usual one) and ``_job`` (Windows); ``_kinds`` chooses.
 The plain kind is what is left where the supervisor cannot run. It ends what it finds by descent, group, session and
 mark; an agent that ignores the end of its input outlives a host that is killed, until the next start sweeps it.
 """
@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -111,14 +110,3 @@ class Tree:
         else:
             # Asking `ps` takes a while.
             await asyncio.get_running_loop().run_in_executor(None, self._scratch.record, self.pid)
-
-
-def kinds() -> list[type[Tree]]:
-    """The kinds that can be used here, the best one first; the next is for when one turns out to be unusable."""
-    if sys.platform == "win32":
-        from ._job import JobTree
-
-        return [JobTree]
-    from ._supervised import SupervisedTree
-
-    return [SupervisedTree, Tree] if SupervisedTree.usable() else [Tree]

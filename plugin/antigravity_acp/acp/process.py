@@ -20,7 +20,8 @@ from ..limits import KILL_STEP_S
 from . import _scratch
 from ._environment import agent_environment
 from ._finish import finish, wait_for
-from ._group import FORCE_S, Tree, UnusableTreeError, kinds
+from ._group import FORCE_S, Tree, UnusableTreeError
+from ._kinds import kinds
 from ._pipes import Pipes
 from ._scratch import SCRATCH_PREFIX, Scratch
 from .launch import AgentCommand

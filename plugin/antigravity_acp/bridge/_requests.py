@@ -10,14 +10,11 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from antigravity_acp.contract import ContentBlock
 
 from .results import CallResult, tool_result
-
-if TYPE_CHECKING:
-    from .calls import Desk
 
 
 class RequestKey(NamedTuple):
@@ -105,6 +102,13 @@ class Reading(NamedTuple):
         return None if self.answer is None else self.answer.result
 
 
+class Settles(Protocol):
+    """What a parked call needs of its desk."""
+
+    def settle(self, call: "ParkedCall", result: CallResult) -> bool:
+        """Answer the call; whether somebody can still take the result."""
+
+
 class ParkedCall:
     """One tool call that waits for the host.
 
@@ -128,7 +132,7 @@ class ParkedCall:
         "name",
     )
 
-    def __init__(self, desk: "Desk", key: RequestKey, name: str, arguments: str) -> None:
+    def __init__(self, desk: "Settles", key: RequestKey, name: str, arguments: str) -> None:
         self.id = "call_" + secrets.token_hex(12)
         self.name = name
         self.arguments = arguments
@@ -162,7 +166,7 @@ class ParkedCall:
         :returns: whether somebody can take it: a client that waits, or one that holds a ticket. ``False`` is a recorded
             outcome and no failure: the client had gone, the endpoint was closed, or the call was answered before.
         """
-        return self._desk._settle(self, tool_result(content, is_error=is_error))
+        return self._desk.settle(self, tool_result(content, is_error=is_error))
 
     @property
     def _held_open(self) -> RequestKey | None:

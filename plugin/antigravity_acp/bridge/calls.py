@@ -333,7 +333,8 @@ class Desk:
         if call in self._fresh:
             self._fresh.remove(call)
 
-    def _settle(self, call: ParkedCall, result: CallResult) -> bool:
+    def settle(self, call: ParkedCall, result: CallResult) -> bool:
+        """Answer a call, once; whether somebody can still take the result."""
         if call._settled:
             return False
         call._settled = True
