@@ -50,7 +50,7 @@ def main(wanted: list[str]) -> int:
                 for key, word in (("bounds", "at most"), ("at_least", "at least"))
                 if name in result.get(key, {})
             )
-            print(f"{module.NAME:12} {name:44} {value:8.2f}{bound}{'  MISSED' if name in late else ''}", flush=True)
+            print(f"{module.NAME:12} {name:44} {value:8.3f}{bound}{'  MISSED' if name in late else ''}", flush=True)
     return 1 if failed else 0
 
 

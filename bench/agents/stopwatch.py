@@ -68,7 +68,10 @@ def timed(client: Mcp, name: str) -> float:
 def play(endpoint: dict[str, Any], calls: int) -> dict[str, list[float]]:
     headers = {item["name"]: item["value"] for item in endpoint["headers"]}
     clients = {"bridge": Mcp(endpoint["url"], headers), "bare": Mcp(sys.argv[1], {})}
-    names = {key: client.request("tools/list", {})["tools"][0]["name"] for key, client in clients.items()}
+    names = {
+        key: next(tool["name"] for tool in client.request("tools/list", {})["tools"] if tool["name"].startswith("echo"))
+        for key, client in clients.items()
+    }
     times: dict[str, list[float]] = {"bridge": [], "bare": []}
     for _ in range(calls):
         for key, client in clients.items():
@@ -78,6 +81,7 @@ def play(endpoint: dict[str, Any], calls: int) -> dict[str, list[float]]:
 
 def main() -> None:
     endpoint: dict[str, Any] = {}
+    sessions = 0
     for line in sys.stdin:
         message = json.loads(line)
         method, key = message.get("method"), message.get("id")
@@ -87,13 +91,14 @@ def main() -> None:
             send(id=key, result={"protocolVersion": 1, "agentInfo": info, "agentCapabilities": capabilities})
         elif method == "session/new":
             endpoint = message["params"]["mcpServers"][0]
-            send(id=key, result={"sessionId": "s"})
+            sessions += 1
+            send(id=key, result={"sessionId": f"s{sessions}"})
         elif method == "session/prompt":
             text = "".join(block.get("text", "") for block in message["params"]["prompt"])
             calls = int(re.findall(r"calls=(\d+)", text)[-1])
             content = {"type": "text", "text": json.dumps(play(endpoint, calls))}
             update = {"sessionUpdate": "agent_message_chunk", "content": content}
-            send(method="session/update", params={"sessionId": "s", "update": update})
+            send(method="session/update", params={"sessionId": f"s{sessions}", "update": update})
             send(id=key, result={"stopReason": "end_turn"})
 
 
