@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from helpers.agent import agent, play
+from helpers.journals import json_lines
 
 from antigravity_acp.contract import LlmError
 
@@ -52,7 +53,7 @@ async def test_the_method_is_the_configured_one_or_the_profiles(
     record = tmp_path / "record"
     options = {**OFFICIAL, "name": name, "auth_needed": True, "record": str(record)}
     await methods_after_a_session(options, authMethod=configured)
-    sent = [json.loads(line) for line in record.read_text().splitlines()]
+    sent = json_lines(record)
     assert [item["params"] for item in sent if item.get("method") == "authenticate"] == [{"methodId": expected}]
 
 

@@ -1,10 +1,10 @@
 """Looking at an agent: what it is, what it offers, and that looking starts no sign-in and no work."""
 
-import json
 from pathlib import Path
 
 import pytest
 from helpers.cli import call_cli, events, loopback_flags, one_line
+from helpers.journals import json_lines
 
 
 def test_models_lists_the_live_catalogue_with_the_default_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_probe_never_signs_in_and_never_prompts(capsys: pytest.CaptureFixture[st
     done = call_cli(capsys, "probe", "--json", *flags)
     assert done.returncode == 0
     assert next(event for event in events(done.stdout) if event["event"] == "session")["signInNeeded"] is True
-    methods = [json.loads(line).get("method") for line in record.read_text().splitlines()]
+    methods = [message.get("method") for message in json_lines(record)]
     assert "session/new" in methods
     assert not {"authenticate", "session/prompt"} & set(methods)
 

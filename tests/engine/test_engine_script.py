@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.journals import json_lines
 
 from antigravity_engine.script import ScriptError, ScriptServer, load_script, parse_script
 from antigravity_engine.script.gemini import UnknownToolError, observe, resolve_tool
@@ -211,7 +212,7 @@ rules:
             urllib.request.urlopen(f"{server.base_url}/v1beta/models", timeout=5)
         caught.value.close()
         assert caught.value.code == 401
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = json_lines(log)
     assert [line["status"] for line in lines] == [200, 429]
     assert lines[0]["body"] == {"contents": [user("go")]}
 

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from helpers.conversation import TOOLS, Conversation, code_of, until
 from helpers.engine import engine
+from helpers.journals import json_lines
 
 from antigravity_acp.adapter import AntigravityAdapter
 from antigravity_acp.contract import tool_result
@@ -37,7 +38,7 @@ QUOTE = {"text": "It says: {{result}}"}
 
 def received(folder: Path) -> list[dict[str, Any]]:
     """What the model endpoint received, in order."""
-    return [json.loads(line) for line in (folder / "model.jsonl").read_text("utf-8").splitlines()]
+    return json_lines(folder / "model.jsonl")
 
 
 def counted(adapter: AntigravityAdapter) -> dict[str, int]:

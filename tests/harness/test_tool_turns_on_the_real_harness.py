@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers.conversation import Conversation, code_of, running, until
 from helpers.engine import engine
+from helpers.journals import json_lines
 
 from antigravity_acp.contract import ImageAttachment, ImageBlock, Message, TextBlock, ToolSchema, tool_result, user
 
@@ -26,7 +27,7 @@ def free(adapter: Any) -> bool:
 
 def received(folder: Path) -> list[dict[str, Any]]:
     """What the model endpoint received, in order."""
-    return [json.loads(line) for line in (folder / "model.jsonl").read_text("utf-8").splitlines()]
+    return json_lines(folder / "model.jsonl")
 
 
 async def test_text_thoughts_and_real_counters(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import psutil
 
+from .journals import json_lines
+
 #: No answer of the engine takes longer, on the slowest machine.
 REPLY_S = 30.0
 
@@ -158,7 +160,7 @@ class Peer:
     def seen(self) -> list[dict[str, Any]]:
         """What the scripted model received."""
         assert self.log_path is not None
-        return [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        return json_lines(self.log_path)
 
     def last_bodies_text(self) -> str:
         return json.dumps(self.seen()[-1]["body"]["contents"])

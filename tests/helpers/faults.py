@@ -27,6 +27,7 @@ from antigravity_acp.contract import Finish, LlmError, ReasoningDelta, StreamChu
 from antigravity_acp.settings import Settings
 
 from .conversation import Conversation, Reply, check_contract, schema
+from .journals import finished_lines
 
 #: In everything that the agent prints and that is no text of the model.
 WORDS = "words-of-the-agent"
@@ -126,8 +127,7 @@ class Scene:
 
     def journal(self) -> list[str]:
         """What the agent has written down so far."""
-        path = self.home / "journal"
-        return path.read_text().splitlines() if path.exists() else []
+        return finished_lines(self.home / "journal")
 
     def pids(self) -> list[int]:
         """Every process that was started, its own children included, and that still runs."""

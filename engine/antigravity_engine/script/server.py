@@ -57,7 +57,7 @@ class ScriptServer:
     def open(self) -> None:
         """Starts listening. Raises OSError when the log cannot be opened."""
         if self._log_path is not None:
-            self._log = Path(self._log_path).open("ab")  # noqa: SIM115 - stays open until `close`
+            self._log = Path(self._log_path).open("ab", buffering=0)  # noqa: SIM115 - stays open until `close`
         self._server = _Listener(self)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="script-server", daemon=True
@@ -108,7 +108,6 @@ class ScriptServer:
             self.records.append(entry)
             if self._log is not None:
                 self._log.write(msgspec.json.encode(entry) + b"\n")
-                self._log.flush()
 
     def pause(self, seconds: float) -> bool:
         """Waits; False when the server is closing."""
