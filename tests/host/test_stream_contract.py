@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers.scripted_adapter import ScriptedAdapter, call, done, text
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from antigravity_acp.contract import (
@@ -173,6 +173,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=12))
+@example([BlockEnd(0, ToolCallBlock("c1", "t", "{}")), BlockEnd(1, ToolCallBlock("c1", "t", "{}"))])
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_order_of_chunks_breaks_the_contract(reply: list[Any]) -> None:
     chunks, adapter = asyncio.run(collect(*reply))

@@ -96,10 +96,11 @@ class StreamGuard:
 
     def _end_block(self, chunk: BlockEnd) -> list[StreamChunk]:
         kind = self._kind_of(chunk.index, chunk.block)
+        if isinstance(chunk.block, ToolCallBlock) and chunk.block.id in self._calls:
+            raise ContractBreakError("two tool calls of one message have the same id")
+        # Nothing below may fail: a block that was opened and not given out would be closed without ever having begun.
         opened = self._start_if_new(chunk.index, kind)
         if isinstance(chunk.block, ToolCallBlock):
-            if chunk.block.id in self._calls:
-                raise ContractBreakError("two tool calls of one message have the same id")
             self._calls.add(chunk.block.id)
         del self._open[chunk.index]
         return [*opened, chunk]
