@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 NODE := tests/node/node_modules/.ready
 
+# Tests wait more than they compute, so two processes are right even on one core.
+JOBS ?= 2
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test faults check format requirements soak bench test-agents clean
 
@@ -25,8 +28,9 @@ $(NODE): tests/node/package.json $(STAMP)
 demo: $(STAMP) ## the main job on the embedded engine, offline, end to end
 	$(BIN)/antigravity-acp demo
 
+# A file's tests stay together: they share what is costly to set up, and those that measure do not meet themselves.
 test: $(STAMP) $(NODE) ## all tests (under 12 minutes on two cores)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 faults: $(STAMP) ## the fault matrix of an agent, stage by fault, printed as tables (part of `make test`)
 	$(BIN)/python -m pytest tests/faults -q --matrix

@@ -1,7 +1,7 @@
 """Finding an official Antigravity server that is already on the machine.
 
 Owns: the order of the search and what makes a server usable. Pure functions of the file system and the environment;
-starts nothing, downloads nothing, imports nothing of ours.
+starts nothing, downloads nothing. It is loaded when a plugin starts, so it loads nothing heavy itself.
 
 Facts about the server: the archive holds two programs that must stay side by side, ``agy_acp_server.par`` (Windows:
 ``.exe``) and ``localharness_external``; on Linux it is started with ``--uid=`` (ACP registry, entry
@@ -12,25 +12,31 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from .store import Store
 
 #: The environment variable that names a server; users of other clients already set it.
 VARIABLE: Final = "AGY_ACP_BIN"
 _STEM: Final = "agy_acp_server"
 _HARNESS: Final = "localharness_external"
+_CACHE: Final = "the cache of `antigravity-acp install`"
+
+Source = Literal["explicit", "environment", "path", "folder", "cache"]
 
 
 class OfficialServer(NamedTuple):
     """A usable server.
 
     :param path: the program. :param harness: its sibling. :param args: arguments that this platform needs.
-    :param source: how it was found.
+    :param source: how it was found; ``cache`` is what :mod:`.install` put there.
     """
 
     path: Path
     harness: Path
     args: tuple[str, ...]
-    source: Literal["explicit", "environment", "path", "folder"]
+    source: Source
 
 
 class LocateError(Exception):
@@ -38,12 +44,14 @@ class LocateError(Exception):
 
     :param explicit: somebody named one and it is broken, so nothing else was tried.
     :param searched: the places that were looked at, as a person would write them.
+    :param halves: servers that are there and incomplete: their sibling is missing, or one of the two is no program.
     """
 
-    def __init__(self, message: str, *, explicit: bool, searched: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, explicit: bool, searched: tuple[str, ...] = (), halves: int = 0) -> None:
         super().__init__(message)
         self.explicit = explicit
         self.searched = searched
+        self.halves = halves
 
 
 def is_server_name(name: str) -> bool:
@@ -57,10 +65,12 @@ def locate(
     environ: Mapping[str, str] | None = None,
     platform: str = sys.platform,
     home: Path | None = None,
+    store: "Store | None" = None,
 ) -> OfficialServer:
-    """Find a server: ``explicit``, then ``AGY_ACP_BIN``, then ``PATH``, then the user folders that installers use.
+    """Find a server: ``explicit``, ``AGY_ACP_BIN``, ``PATH``, the user folders that installers use, our own cache.
 
     :param explicit: path of a server or of the directory it lies in. :param environ: the process's own when left out.
+    :param home: another user's home; then only a ``store`` that is given is looked into as the cache.
     :raises LocateError: with what was searched and what to do; an explicit one that is broken is not replaced.
     """
     environment = os.environ if environ is None else environ
@@ -70,9 +80,10 @@ def locate(
     ):
         if value.strip():
             path = Path(value.strip()).expanduser()
-            fault = _wrong_program(path) or _fault(path := _inside(path, platform), platform)
-            if fault:
+            if fault := _wrong_program(path):
                 raise LocateError(f"{label} {fault}", explicit=True)
+            if fault := _fault(path := _inside(path, platform), platform):
+                raise LocateError(f"{label} {fault}", explicit=True, halves=int(path.is_file()))
             return _server(path, platform, "explicit" if source == "explicit" else "environment")
     user = Path.home() if home is None else home
     halves = 0
@@ -82,17 +93,23 @@ def locate(
         if not _fault(path, platform):
             return _server(path, platform, found_by)
         halves += 1
+    cached, damage = _cached(store) if store is not None or home is None else (None, "")
+    if cached is not None:
+        return cached
     searched = (
         VARIABLE,
         f"PATH ({', '.join(_names(platform))})",
         *(label for label, _ in _folders(environment, platform, user)),
+        _CACHE,
     )
     incomplete = f" {halves} incomplete copies were skipped: `{_HARNESS}` must lie beside the server." if halves else ""
     raise LocateError(
-        f"none was found in {'; '.join(searched)}.{incomplete} Download it from the ACP registry "
-        f"(entry `antigravity-acp`), keep its two files together and set `command` or {VARIABLE} to it.",
+        f"none was found in {'; '.join(searched)}.{incomplete}{damage} Run `antigravity-acp install`; or set `command` "
+        f"or {VARIABLE} to a server that is on this machine (ACP registry, entry `antigravity-acp`; its two files must "
+        "stay together).",
         explicit=False,
         searched=searched,
+        halves=halves,
     )
 
 
@@ -164,7 +181,25 @@ def _harness(path: Path, platform: str) -> Path:
     return path.resolve().parent / (f"{_HARNESS}.exe" if platform == "win32" else _HARNESS)
 
 
-def _server(path: Path, platform: str, source: Literal["explicit", "environment", "path", "folder"]) -> OfficialServer:
+def _cached(store: "Store | None") -> tuple[OfficialServer | None, str]:
+    """The pinned release where it was installed and is whole; else a sentence when something is there that is not."""
+    from . import releases
+    from .errors import ProvisioningError
+    from .store import Store
+
+    try:
+        asset = releases.pinned()
+    except ProvisioningError:
+        return None, ""  # no release for this platform, so none can be there
+    store = Store() if store is None else store
+    installed = store.find(asset)
+    if installed is not None:
+        return OfficialServer(installed.server, installed.harness, asset.args, "cache"), ""
+    health = store.health(asset)
+    return None, "" if health == "absent" else f" What lies in the cache cannot be used ({health})."
+
+
+def _server(path: Path, platform: str, source: Source) -> OfficialServer:
     resolved = path.resolve()
     args = ("--uid=",) if platform.startswith("linux") else ()
     return OfficialServer(resolved, _harness(resolved, platform), args, source)

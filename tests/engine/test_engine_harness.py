@@ -47,7 +47,7 @@ async def drop(_kind: str, _text: str) -> None:
 
 
 async def test_a_harness_that_hangs_at_its_start_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "START_S", 1.0)
+    monkeypatch.setattr(limits, "START_S", 3.0)
     monkeypatch.setattr(limits, "CLOSE_S", 0.2)
     hanging = tmp_path / "localharness"
     hanging.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(600)\n")

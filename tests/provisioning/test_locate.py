@@ -1,11 +1,16 @@
 """Finding an official server that is on the machine."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from helpers.installs import put, release
 
+from antigravity_provisioning import releases
+from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.locate import LocateError, OfficialServer, is_server_name, locate
+from antigravity_provisioning.store import Store
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="file modes")
 
@@ -164,3 +169,44 @@ def test_the_current_directory_is_not_an_installation(tmp_path: Path, monkeypatc
 def test_names_are_recognised_in_any_case() -> None:
     assert all(map(is_server_name, ("agy_acp_server", "agy_acp_server.par", "AGY_ACP_SERVER.EXE")))
     assert not any(map(is_server_name, ("agy", "agy_acp_server.zip", "localharness_external", "")))
+
+
+@posix_only
+@pytest.mark.requirement("A-052")
+def test_our_own_cache_comes_last_and_only_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = release(tmp_path / "archives")
+    monkeypatch.setattr(releases, "pinned", lambda: given.asset)
+    store = Store(tmp_path / "root")
+    home = tmp_path / "home"
+
+    def look() -> OfficialServer:
+        return locate("", environ={"PATH": ""}, home=home, store=store)
+
+    with pytest.raises(LocateError, match="antigravity-acp install"):
+        look()
+    installed = put(store, given)
+    assert look() == OfficialServer(installed.server, installed.harness, given.asset.args, "cache")
+    # Without a home of somebody else the user's own cache is the one.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(home))
+    if sys.platform == "linux":
+        store.root.rename(tmp_path / "antigravity-acp")
+        assert locate("", environ={"PATH": ""}).path == tmp_path / "antigravity-acp" / installed.server.relative_to(
+            store.root
+        )
+        (tmp_path / "antigravity-acp").rename(store.root)
+    installed.harness.unlink()
+    with pytest.raises(LocateError, match=r"What lies in the cache cannot be used \(damaged\)") as caught:
+        look()
+    assert not caught.value.explicit
+    folder = server(home / ".local" / "bin")
+    assert look().path == folder
+
+
+def test_a_platform_without_a_release_has_nothing_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: str | None = None) -> None:
+        raise ProvisioningError("platform", "platform", "no release")
+
+    monkeypatch.setattr(releases, "pinned", none)
+    with pytest.raises(LocateError, match="none was found"):
+        locate("", environ={"PATH": ""}, home=tmp_path, store=Store(tmp_path / "root"))
