@@ -18,6 +18,13 @@ import pytest
 TEMP = Path(tempfile.mkdtemp(prefix="antigravity-acp-tests-")).resolve()
 os.environ["TMPDIR"] = tempfile.tempdir = str(TEMP)
 
+#: No test may leave the machine: what would (an installation of the official server, say) meets a closed port at once.
+for _name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+    os.environ[_name] = "http://127.0.0.1:9"
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost,::1"
+#: Nor may it find what happens to be installed here.
+os.environ["XDG_CACHE_HOME"] = str(TEMP / "cache")
+
 #: A test's leftovers get this long to finish ending; it is a bound, not a pause: the check passes at once when clean.
 SETTLE_S = 5.0
 

@@ -19,10 +19,12 @@ from .contract import (
     LlmAdapter,
     LlmError,
     ModelInfo,
+    Notify,
     ProviderInfo,
     ResolvedModelInfo,
     StreamChunk,
 )
+from .contract.notices import ignore
 from .limits import AGENT_PREFIX_RESERVE, MAX_EXPORTED_NAME
 from .manifest import manifest
 from .prompt import check_content, check_controls, has_images
@@ -34,11 +36,12 @@ class AntigravityAdapter(LlmAdapter):
     """Adapter of the route ``antigravity-acp``.
 
     :param settings: validated settings; see ``manifest.json``.
+    :param notify: gets what a person should know beside the answers, such as an installation that takes long.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, notify: Notify = ignore) -> None:
         self._settings = settings or Settings.from_mapping()
-        self._pool: AgentPool[Endpoint | None] = AgentPool(self._settings)
+        self._pool: AgentPool[Endpoint | None] = AgentPool(self._settings, notify)
         self._bridge = Bridge(tool_timeout_s=self._settings.tool_timeout_ms / 1000)
         self._turns = TurnRegistry(self._settings.max_active_tool_sessions)
         self._models: dict[str, ModelChoice] = {}
@@ -116,6 +119,22 @@ class AntigravityAdapter(LlmAdapter):
         self._turns.add(exchange)
         await exchange.open(options, catalogue, self._key, self._turnstile)
         return exchange
+
+    # ---- settings ---------------------------------------------------------------------------------------------
+
+    def update(self, settings: Settings) -> None:
+        """Take over new settings, for what begins afterwards: turns, endpoints and processes.
+
+        :raises LlmError: ``INVALID_SETTINGS`` when one differs that cannot change while the adapter runs, which says
+            what an agent is; such a change needs a new adapter.
+        """
+        if (fixed := self._settings.fixed_in(settings)) is not None:
+            raise LlmError(
+                "INVALID_SETTINGS", f"Setting `{fixed}` cannot change while the plugin runs. Mount the plugin again."
+            )
+        self._settings = self._pool.settings = settings
+        self._bridge.tool_timeout_s = settings.tool_timeout_ms / 1000
+        self._turns.limit = settings.max_active_tool_sessions
 
     # ---- the end ----------------------------------------------------------------------------------------------
 

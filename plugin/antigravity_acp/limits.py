@@ -99,6 +99,10 @@ MAX_LATE_RESULTS: Final = 8
 #: of the limit.
 CALL_MARGIN_S: Final = 10.0
 CALL_MARGIN_SHARE: Final = 0.25
+#: Seconds that an installation of the official server may take: 334 MB over a line of 1 Mbit/s.
+INSTALL_LIMIT_S: Final = 3_600.0
+#: Seconds for which an installation that failed is not tried again where another engine can answer.
+INSTALL_RETRY_S: Final = 300.0
 #: Seconds a client may take to send one request body.
 BODY_TIMEOUT_S: Final = 30.0
 #: Seconds a connection may idle between requests. Go's client drops idle connections after 90 s; being later than
@@ -116,3 +120,23 @@ GATHER_S: Final = 0.005
 MAX_STRANGERS: Final = 128
 #: Seconds that answers under way get when the bridge closes, before their connections are cut.
 BRIDGE_CLOSE_S: Final = 0.15
+
+# The sidecar: the adapter for a host in another process.
+
+#: Chunks of one stream that the host has not acknowledged. Beyond it that stream is pulled no further; others go on.
+SIDECAR_WINDOW: Final = 256
+#: Chunks in one frame, and bytes after which a frame is not filled further. Frames are only filled with what is there.
+SIDECAR_BATCH: Final = 64
+SIDECAR_BATCH_BYTES: Final = 256 * 1024
+#: Requests that a host may have open; one more is refused, so that acknowledgements and cancels are always read.
+SIDECAR_REQUESTS: Final = 256
+#: Bytes of answers for a host that asks on and does not read. Beyond it the sidecar reads no further either.
+SIDECAR_UNREAD_BYTES: Final = 1024 * 1024
+#: Notices and log lines that wait for a host that does not read; further ones are dropped and counted.
+SIDECAR_UNREAD_NOTICES: Final = 64
+#: Signals of tool turns that are kept while their host runs tools, the oldest forgotten first.
+SIDECAR_KEPT_SIGNALS: Final = 64
+#: Seconds for the last frames to be read, and for requests to end after everything that they use has ended.
+SIDECAR_FLUSH_S: Final = 1.0
+#: Seconds for the adapter's disposal beside the graces that the settings give its agents.
+SIDECAR_DISPOSE_S: Final = 15.0

@@ -6,12 +6,20 @@ Never: shows a value in an error, since ``env`` may hold secrets; the message na
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from .contract import LlmError
 from .manifest import manifest
+
+
+class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules of the control, as they are written."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -21,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """
 
     engine: Literal["auto", "official", "embedded"]
+    auto_install: bool
     command: str
     args: tuple[str, ...]
     env: dict[str, str]
@@ -39,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     prepare_sessions: bool
     contact_timeout_ms: int
     silence_timeout_ms: int
+    control: bool
+    permissions: Permissions
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any] | None = None) -> "Settings":
@@ -51,8 +62,25 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         properties = manifest().settings["properties"]
         return msgspec.convert({key: given.get(key, field["default"]) for key, field in properties.items()}, cls)
 
+    def fixed_in(self, other: "Settings") -> str | None:
+        """The first setting that differs in ``other`` and that cannot change while the plugin runs.
+
+        :returns: its name as it is configured, ``None`` when ``other`` can take over at once.
+        """
+        fields: dict[str, dict[str, Any]] = manifest().settings["properties"]
+        for name, field in fields.items():
+            attribute = _ATTRIBUTES[name]
+            if not field.get(LIVE) and getattr(self, attribute) != getattr(other, attribute):
+                return name
+        return None
+
     def __repr__(self) -> str:
         return f"Settings(engine={self.engine!r}, command={'set' if self.command else 'unset'})"
+
+
+#: Marks the settings of the manifest that may change while the plugin runs.
+LIVE: Final = "x-live"
+_ATTRIBUTES: Final = dict(zip(Settings.__struct_encode_fields__, Settings.__struct_fields__, strict=True))
 
 
 def _validate(given: Mapping[str, Any]) -> None:

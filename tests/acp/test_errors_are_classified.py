@@ -114,6 +114,8 @@ async def test_a_prompt_that_fails_tells_method_and_number_only() -> None:
         (132, "AVX"),
         (143, "SIGTERM"),
         (4294967295, "exit status -1"),
+        (0xC000001D, "AVX"),
+        (0xC0000135, "0xC0000135"),
         (None, "still running"),
         (-200, "exit status -200"),
     ],

@@ -19,7 +19,8 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("AGY_ACP_BIN", raising=False)
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    for name in ("PYTHONPATH", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "bin").mkdir()
     return tmp_path
 
@@ -104,21 +105,26 @@ def test_nothing_official_says_what_was_searched(bare: Path) -> None:
         assert word in message
 
 
-def test_auto_falls_back_to_the_embedded_engine(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_has_engine", lambda: True)
+def test_auto_falls_back_to_the_embedded_engine_that_has_a_model(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "has_engine", lambda: True)
+    assert "GEMINI_API_KEY" in fails()
+    monkeypatch.setenv("GEMINI_API_KEY", "hidden")
     assert resolve().argv == (sys.executable, "-P", "-m", "antigravity_engine")
+    monkeypatch.delenv("GEMINI_API_KEY")
+    assert resolve(args=["--openai-base-url=http://127.0.0.1:1/v1"]).argv[-1].endswith("/v1")
+    assert resolve(env={"GOOGLE_GENAI_USE_VERTEXAI": "true"}).argv[-1] == "antigravity_engine"
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     assert resolve(engine="embedded").env == {"PYTHONPATH": "/somewhere"}
 
 
 def test_auto_does_not_hide_a_broken_server_that_somebody_named(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_has_engine", lambda: True)
+    monkeypatch.setattr(launch, "has_engine", lambda: True)
     monkeypatch.setenv("AGY_ACP_BIN", str(bare / "gone" / "agy_acp_server.par"))
     assert "AGY_ACP_BIN" in fails()
 
 
 def test_without_anything_the_message_names_both_ways(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_has_engine", lambda: False)
+    monkeypatch.setattr(launch, "has_engine", lambda: False)
     message = fails()
     assert "pip install 'dsh-antigravity-acp[engine]'" in message
     assert "AGY_ACP_BIN" in message
@@ -127,13 +133,13 @@ def test_without_anything_the_message_names_both_ways(bare: Path, monkeypatch: p
 
 
 def test_the_engine_counts_only_with_googles_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert launch._has_engine()
+    assert launch.has_engine()
     monkeypatch.setattr(launch, "_ENGINE_SDK", ("no_such_parent.child",))
-    assert not launch._has_engine()
+    assert not launch.has_engine()
 
 
 def test_a_compiled_host_does_not_start_itself(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_has_engine", lambda: True)
+    monkeypatch.setattr(launch, "has_engine", lambda: True)
     for executable, frozen in (("/opt/host/host-app", False), (sys.executable, True), ("", False)):
         monkeypatch.setattr(sys, "executable", executable)
         monkeypatch.setattr(sys, "frozen", frozen, raising=False)

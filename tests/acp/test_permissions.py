@@ -30,6 +30,7 @@ from antigravity_acp.acp.updates import Counters, UpdateReader
 SERVER = "host0a1b2c3d"
 EXPORTED = frozenset({"read_file_ab12", "read_file_ab1", "bash_9f"})
 OFFICIAL, GEMINI = profile_for("antigravity-acp"), profile_for("gemini-cli")
+ENGINE = profile_for("antigravity-engine")
 ONCE = [{"optionId": "allow_once", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
 
 
@@ -96,8 +97,18 @@ def test_only_one_unmistakable_allow_once_is_chosen(options: Any) -> None:
 
 def test_a_profile_with_a_known_option_takes_no_other() -> None:
     other = [{"optionId": "sure", "kind": "allow_once"}]
-    assert isinstance(verdict(OFFICIAL, ask(options=other)), Foreign)
+    assert isinstance(verdict(ENGINE, ask(options=other)), Foreign)
     assert verdict(STRICT, ask(options=other)) == Ours("sure")
+
+
+@pytest.mark.parametrize("option", ["allow_once", "allow"])
+def test_the_official_servers_option_is_known_by_its_kind_since_reports_differ_on_its_id(option: str) -> None:
+    offered = [
+        {"optionId": "allow_always", "kind": "allow_always"},
+        {"optionId": option, "kind": "allow_once"},
+        {"optionId": "deny", "kind": "reject_once"},
+    ]
+    assert verdict(OFFICIAL, ask(options=offered)) == Ours(option)
 
 
 def test_without_an_endpoint_nothing_is_ours() -> None:

@@ -4,6 +4,7 @@ Public face of the room. Importing it does not import the ACP SDK, which takes m
 the first agent starts.
 """
 
+from ._redact import HIDDEN, hide_homes, redact
 from .client import AgentClient, McpEndpoint
 from .errors import AgentError
 from .launch import AgentCommand, resolve_command
@@ -28,6 +29,7 @@ from .session import AgentSession, PromptOutcome
 from .updates import AgentEvent, AgentText, AgentThought, AgentToolCall, Counters
 
 __all__ = [
+    "HIDDEN",
     "PROFILES",
     "STRICT",
     "AgentClient",
@@ -56,8 +58,10 @@ __all__ = [
     "Reject",
     "Standby",
     "Verdict",
+    "hide_homes",
     "is_ours",
     "judge",
     "profile_for",
+    "redact",
     "resolve_command",
 ]

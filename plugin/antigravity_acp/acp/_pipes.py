@@ -32,6 +32,8 @@ class Pipes(asyncio.SubprocessProtocol):
         self.on_gone: Callable[[], None] = lambda: None
         #: Called when the loop has collected the process that it started.
         self.on_collected: Callable[[], None] = lambda: None
+        #: Who hears stderr as it comes, only while a sign-in runs; keeps its own bounds and never raises.
+        self.on_stderr: Callable[[bytes], None] | None = None
         self._chunks: deque[bytes] = deque()
         self._ahead = 0
         self._paused = False
@@ -51,6 +53,8 @@ class Pipes(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self.tail.add(data)
+            if self.on_stderr is not None:
+                self.on_stderr(data)
         elif not self._discard:
             self._chunks.append(data)
             self._ahead += len(data)

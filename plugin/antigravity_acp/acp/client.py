@@ -3,26 +3,31 @@
 Owns: starting an agent and speaking to it, from ``initialize`` to the end of its process. Ends with
 :meth:`AgentClient.aclose`, or by itself when the process or its output ends; :meth:`AgentClient.closed` tells at
 once, also while nothing is asked.
-Never: signs in unless the agent refuses a session for want of it; reads, keeps or copies a credential.
+Never: signs in unless the agent refuses a session for want of it or :meth:`AgentClient.authenticate` is called; reads,
+keeps or copies a credential.
 """
 
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ..contract import LlmError
+from ..contract import LlmError, Notice, Notify
+from ..contract.notices import ignore
 from ..settings import Settings
 from ._finish import finish, wait_for
-from .errors import METHOD_NOT_FOUND, AgentError, describe_exit, disconnected
-from .launch import resolve_command
+from ._link import SignInLink
+from ._listening import LinkListener
+from .errors import METHOD_NOT_FOUND, AgentError, describe_exit, disconnected, timed_out
+from .launch import AgentCommand, resolve_command
 from .models import read_menu
 from .permissions import Cancelled, outcome_of
 from .process import AgentProcess
-from .profiles import STRICT, AgentProfile, profile_for
+from .profiles import OFFICIAL, STRICT, AgentProfile, profile_for
 from .session import AgentSession
 from .transport import AgentTransport
 from .updates import Counters
@@ -53,8 +58,9 @@ class McpEndpoint(msgspec.Struct, frozen=True):
 class AgentClient:
     """A started agent. Made by :meth:`start`; checked out by one turn at a time."""
 
-    def __init__(self, settings: Settings, process: AgentProcess) -> None:
+    def __init__(self, settings: Settings, process: AgentProcess, notify: Notify = ignore) -> None:
         self._settings = settings
+        self._notify = notify
         self._process = process
         self._sessions: dict[str, AgentSession] = {}
         #: Sessions asked for so far.
@@ -74,23 +80,37 @@ class AgentClient:
         self.images = False
         #: Ids of the sign-in methods it announces.
         self.auth_methods: tuple[str, ...] = ()
+        #: Whether it announces ACP's own `logout` (``agentCapabilities.auth.logout``).
+        self.can_log_out = False
         #: Called once each when the connection ends, by whatever cause; must not raise.
         self.on_closed: list[Callable[[], None]] = []
 
     # ---- start ------------------------------------------------------------------------------------------------------
     @classmethod
-    async def start(cls, settings: Settings) -> "AgentClient":
+    async def start(
+        cls,
+        settings: Settings,
+        command: AgentCommand | None = None,
+        *,
+        watch: Callable[[AgentProcess], None] = lambda _: None,
+        notify: Notify = ignore,
+    ) -> "AgentClient":
         """Start an agent and agree on the protocol.
 
+        :param command: what to start; what the settings ask for, of what is on the machine, when left out.
+        :param watch: gets the process once it runs; what it says of its end and of its stderr stays readable when the
+            start fails.
+        :param notify: gets the link of a sign-in that a session waits for.
         :raises LlmError: ``ACP_BINARY_MISSING``, ``ACP_STARTUP_TIMEOUT``, ``ACP_VERSION_MISMATCH``,
             ``ACP_DISCONNECTED``, ``ACP_PROTOCOL_ERROR``, ``ACP_RPC_ERROR``. Nothing is left running then.
         """
-        command = resolve_command(settings)
+        command = command or resolve_command(settings)
         process = await AgentProcess.start(command, dispose_grace_ms=settings.dispose_grace_ms)
-        client = cls(settings, process)
+        client = cls(settings, process, notify)
+        watch(process)
         try:
             async with asyncio.timeout(settings.startup_timeout_ms / 1000):
-                await client._initialize()
+                await client._initialize(must_be_official=command.found)
         except TimeoutError:
             await client.aclose()
             raise LlmError(
@@ -103,7 +123,7 @@ class AgentClient:
             raise
         return client
 
-    async def _initialize(self) -> None:
+    async def _initialize(self, *, must_be_official: bool) -> None:
         # The SDK takes most of a second to import and the agent at least as long to start: both at once, off the loop.
         module = await asyncio.to_thread(importlib.import_module, "antigravity_acp.acp.connection")
         # Also when nobody reads on: a consumer that has stopped must not hide the agent's end.
@@ -118,8 +138,15 @@ class AgentClient:
         self.agent_name = _label(info.get("name"))
         self.agent_version = _label(info.get("version"))
         self.profile = profile_for(self.agent_name, capabilities)
+        if must_be_official and self.profile.id != OFFICIAL:
+            raise LlmError(
+                "ACP_VERSION_MISMATCH",
+                "The program that was found as the official server calls itself something else. Replace it, or name "
+                "it with `command` if it is the agent that you want.",
+            )
         self.mcp_http = _object(capabilities.get("mcpCapabilities")).get("http") is True
         self.images = _object(capabilities.get("promptCapabilities")).get("image") is True
+        self.can_log_out = isinstance(_object(capabilities.get("auth")).get("logout"), dict)
         methods = result.get("authMethods")
         self.auth_methods = tuple(
             item["id"]
@@ -128,11 +155,15 @@ class AgentClient:
         )
 
     # ---- sessions ---------------------------------------------------------------------------------------------------
-    async def new_session(self, endpoint: McpEndpoint | None = None) -> AgentSession:
+    async def new_session(self, endpoint: McpEndpoint | None = None, *, sign_in: bool = True) -> AgentSession:
         """Open a fresh session in the process's scratch directory, with our endpoint as its only MCP server.
 
         Without being asked for it no sign-in is started: a stored choice of another method must not be overwritten.
+        The official server begins one by itself where its own settings name a method and the stored sign-in has gone
+        (1.3.0, from its sources): its link is told, and the session waits as long as a sign-in may take.
 
+        :param sign_in: whether a session that the agent refuses for want of a sign-in starts one; without it
+            ``ACP_AUTH_REQUIRED`` is raised, also as soon as the agent begins one by itself.
         :raises LlmError: ``ACP_MCP_UNSUPPORTED``, ``ACP_AUTH_REQUIRED``, ``ACP_AUTH_UNSUPPORTED``, ``ACP_TIMEOUT``,
             ``ACP_QUOTA``, ``ACP_RPC_ERROR``, ``ACP_DISCONNECTED``, ``ACP_PROTOCOL_ERROR``.
         """
@@ -141,12 +172,13 @@ class AgentClient:
         self.sessions += 1
         with self._transport.expecting_session():
             try:
-                result = await self._open_session(endpoint)
+                result = await self._open_session(endpoint, sign_in=sign_in)
             except AgentError as error:
-                if error.code != "ACP_AUTH_REQUIRED":
+                if error.code != "ACP_AUTH_REQUIRED" or not sign_in:
                     raise
-                await self._authenticate()
-                result = await self._open_session(endpoint)
+                with self._telling_links():
+                    await self.authenticate()
+                result = await self._open_session(endpoint, sign_in=sign_in)
             session_id = result.get("sessionId")
             if not isinstance(session_id, str) or not session_id or session_id in self._sessions:
                 raise LlmError("ACP_PROTOCOL_ERROR", "The agent answered `session/new` without a fresh session id.")
@@ -165,14 +197,57 @@ class AgentClient:
                 self.counters.late_updates += session.read(update) is not None
         return session
 
-    async def _open_session(self, endpoint: McpEndpoint | None) -> dict[str, Any]:
+    async def _open_session(self, endpoint: McpEndpoint | None, *, sign_in: bool) -> dict[str, Any]:
         from .connection import new_session_params
 
         server = None if endpoint is None else (endpoint.name, endpoint.url, endpoint.headers)
         params = new_session_params(str(self._process.cwd), server)
-        return await self._require().request("session/new", params, timeout_ms=self._settings.request_timeout_ms)
+        limit_ms, waits = self._settings.request_timeout_ms, False
+        try:
+            async with asyncio.timeout(limit_ms / 1000) as deadline:
 
-    async def _authenticate(self) -> None:
+                def begun() -> None:
+                    nonlocal waits
+                    waits = True
+                    patience = self._settings.auth_timeout_ms / 1000 if sign_in else 0.0
+                    deadline.reschedule(asyncio.get_running_loop().time() + patience)
+
+                with self._telling_links(begun, tell=sign_in):
+                    return await self._require().request("session/new", params, timeout_ms=None)
+        except TimeoutError:
+            if waits:
+                raise LlmError(
+                    "ACP_AUTH_REQUIRED",
+                    "The agent began a sign-in by itself, which nobody finished. Run `antigravity-acp login`.",
+                ) from None
+            raise timed_out("session/new", limit_ms, "requestTimeoutMs") from None
+
+    @contextmanager
+    def _telling_links(self, begun: Callable[[], None] = lambda: None, *, tell: bool = True) -> Iterator[None]:
+        """Within the block the links of a sign-in that the agent prints are told."""
+
+        def found(link: SignInLink) -> None:
+            if tell:
+                self._notify(
+                    Notice("sign-in.link", "The agent waits for a sign-in. Open its page.", "warning", link=link.url)
+                )
+            begun()
+
+        listener = LinkListener(found)
+        with self.hearing_stderr(listener.hear):
+            try:
+                yield
+            finally:
+                listener.close()
+
+    # ---- sign-in ----------------------------------------------------------------------------------------------------
+    async def authenticate(self) -> None:
+        """Sign in with the configured method, else with the one that this agent usually takes. Bounded by
+        ``authTimeoutMs``. That the agent agrees is no proof: a session that opens afterwards is one.
+
+        :raises LlmError: ``ACP_AUTH_REQUIRED`` when it did not succeed or no method is chosen,
+            ``ACP_AUTH_UNSUPPORTED``, ``ACP_TIMEOUT``, ``ACP_QUOTA``, ``ACP_DISCONNECTED``, ``ACP_PROTOCOL_ERROR``.
+        """
         from .connection import authenticate_params
 
         method = self._settings.auth_method or self.profile.auth_method
@@ -206,6 +281,23 @@ class AgentClient:
                 "ACP_AUTH_REQUIRED",
                 "The sign-in did not succeed. Sign in with the agent itself, then repeat the request.",
             ) from None
+
+    async def log_out(self) -> None:
+        """ACP's own ``logout``; only for an agent that announces it (:attr:`can_log_out`).
+
+        :raises LlmError: ``ACP_TIMEOUT``, ``ACP_RPC_ERROR``, ``ACP_AUTH_REQUIRED`` when it is not signed in,
+            ``ACP_DISCONNECTED``, ``ACP_PROTOCOL_ERROR``.
+        """
+        await self._require().request("logout", {}, timeout_ms=self._settings.request_timeout_ms)
+
+    @contextmanager
+    def hearing_stderr(self, listener: Callable[[bytes], None]) -> Iterator[None]:
+        """Within the block ``listener`` gets the agent's stderr as it comes, in pieces of any size; must not raise.
+
+        For what is made for a person there, the link of a sign-in; never for an error or a log.
+        """
+        with self._process.hearing_stderr(listener):
+            yield
 
     def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
         session = self._sessions.get(params.get("sessionId", "")) if isinstance(params.get("sessionId"), str) else None

@@ -234,6 +234,18 @@ def timed_out(method: str, milliseconds: int, setting: str) -> LlmError:
     )
 
 
+_NO_INSTRUCTION: Final = "this processor lacks instructions that the agent needs (AVX on x86, LSE on ARM)"
+#: How Windows ends a process by itself, from ntstatus.h.
+_NTSTATUS: Final = {
+    0xC0000005: "it touched memory that is not its own",
+    0xC000001D: _NO_INSTRUCTION,
+    0xC0000135: "a library that it needs is not installed",
+    0xC000013A: "it was interrupted",
+    0xC0000142: "a library could not start",
+    0xC0000409: "it found its own memory damaged",
+}
+
+
 def describe_exit(returncode: int | None) -> str:
     """How a process ended, in words: for messages, so numbers and signal names only."""
     if returncode is None:
@@ -247,7 +259,9 @@ def describe_exit(returncode: int | None) -> str:
     except ValueError:
         name = ""
     if name == "SIGILL":
-        return "was ended by SIGILL: this processor lacks instructions that the agent needs (AVX on x86, LSE on ARM)"
+        return f"was ended by SIGILL: {_NO_INSTRUCTION}"
+    if unsigned and returncode in _NTSTATUS:
+        return f"was ended by Windows (0x{returncode:08X}): {_NTSTATUS[returncode]}"
     return f"was ended by {name}" if name else f"ended with exit status {code}"
 
 

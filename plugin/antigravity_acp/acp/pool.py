@@ -12,10 +12,12 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from ..contract import LlmError
+from ..contract import LlmError, Notify
+from ..contract.notices import ignore
 from ..limits import MAX_IDLE_PROCESSES
 from ..settings import Settings
 from .client import AgentClient
+from .installer import Installer
 from .session import AgentSession
 
 EndpointT = TypeVar("EndpointT")
@@ -64,8 +66,11 @@ class _Idle(Generic[EndpointT]):
 class AgentPool(Generic[EndpointT]):
     """Lends, keeps and ends agent processes. Belongs to one event loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, notify: Notify = ignore) -> None:
+        #: May change; what starts afterwards follows them.
+        self.settings = settings
+        self._notify = notify
+        self._installer = Installer(notify)
         self._clients: set[AgentClient] = set()
         self._idle: list[_Idle[EndpointT]] = []
         self._ending: set[asyncio.Task[None]] = set()
@@ -144,7 +149,8 @@ class AgentPool(Generic[EndpointT]):
         self.starts += 1
         self._starting += 1
         try:
-            client = await AgentClient.start(self._settings)
+            command = await self._installer.command(self.settings)
+            client = await AgentClient.start(self.settings, command, notify=self._notify)
         finally:
             self._starting -= 1
             self._settled.set()
@@ -169,7 +175,7 @@ class AgentPool(Generic[EndpointT]):
         :param prepare: a standby session to open on it while it waits.
         :param standby: one that it has already, with its key.
         """
-        spent = client.sessions >= self._settings.max_sessions_per_process
+        spent = client.sessions >= self.settings.max_sessions_per_process
         if self._closed or not healthy or not client.alive or spent:
             if standby is not None:
                 standby[1].discard()
@@ -177,12 +183,12 @@ class AgentPool(Generic[EndpointT]):
             return
         idle: _Idle[EndpointT] = _Idle(client)
         idle.expiry = asyncio.get_running_loop().call_later(
-            self._settings.idle_process_timeout_ms / 1000, self._expire, idle
+            self.settings.idle_process_timeout_ms / 1000, self._expire, idle
         )
         self._idle.append(idle)
         if standby is not None:
             idle.key, idle.standby = standby
-        elif prepare is not None and client.sessions + 1 < self._settings.max_sessions_per_process:
+        elif prepare is not None and client.sessions + 1 < self.settings.max_sessions_per_process:
             idle.key = prepare.key
             idle.opening = asyncio.create_task(self._prepare(idle, prepare), name="antigravity-acp prepare")
         while len(self._idle) > MAX_IDLE_PROCESSES:
@@ -244,6 +250,7 @@ class AgentPool(Generic[EndpointT]):
         :raises LlmError: ``ACP_TEARDOWN_FAILED`` when a process survived its end; the others are ended all the same.
         """
         self._closed = True
+        await self._installer.aclose()
         for idle in list(self._idle):
             self._expire(idle)
         while self._ending or self._clients or self._starting:

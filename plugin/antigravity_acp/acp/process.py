@@ -12,7 +12,8 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from ..contract import LlmError
@@ -121,6 +122,15 @@ class AgentProcess:
     def stderr_tail(self) -> str:
         """The last of stderr, redacted; for a person, never for an error or a log."""
         return self._pipes.tail.text()
+
+    @contextmanager
+    def hearing_stderr(self, listener: Callable[[bytes], None]) -> Iterator[None]:
+        """Within the block ``listener`` gets stderr as it comes, in pieces of any size, beside the tail. Not nested."""
+        self._pipes.on_stderr = listener
+        try:
+            yield
+        finally:
+            self._pipes.on_stderr = None
 
     # ---- life -------------------------------------------------------------------------------------------------------
     @property

@@ -35,6 +35,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True):
     :param id: our name for it. :param names: the ``agentInfo.name`` values it reports. :param measured: versions.
     :param programs: stems of its programs' file names, for what must be known before the process answers.
     :param env: environment that its process needs. :param auth_method: sign-in method when none is configured.
+    :param logout_prompt: a prompt that signs out, for agents that take commands in prompts and no ACP ``logout``.
     :param name_rule: recognition by name; ``None``: ``_meta.mcp = {server, tool}`` alone.
     :param allow_option: exact id of the option to choose; ``None``: the only one of kind ``allow_once``.
     :param tool_name_prefix: what the agent puts before an exported tool name in the model's request.
@@ -49,6 +50,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True):
     programs: tuple[str, ...] = ()
     env: dict[str, str] = {}
     auth_method: str | None = None
+    logout_prompt: str | None = None
     name_rule: NameRule | None = None
     allow_option: str | None = None
     tool_name_prefix: str = "mcp__{server}__"
@@ -64,14 +66,19 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True):
         return MAX_EXPORTED_NAME - len(self.tool_prefix(server_name))
 
 
+#: Our name for Google's own server.
+OFFICIAL: Final = "official"
+
 PROFILES: Final[tuple[AgentProfile, ...]] = (
     AgentProfile(
-        id="official",
+        id=OFFICIAL,
         names=("antigravity-acp",),
         measured="1.0.0 to 1.3.0, from recorded traffic",
         programs=("agy_acp_server",),
         auth_method="oauth-personal",
-        allow_option="allow_once",
+        # It takes prompts that begin with a slash itself; they never reach a model (recorded on 1.0.0).
+        logout_prompt="/logout",
+        # Reports differ on the id of its one option of kind `allow_once`: `allow_once`, and `allow` in 1.3.0.
         tool_name_prefix="mcp_{server}_",
         # The default of the harness that it carries (measured on 0.1.22 beside the engine).
         call_limit_s=180.0,

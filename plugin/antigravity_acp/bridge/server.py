@@ -99,7 +99,8 @@ class Bridge:
     """
 
     def __init__(self, *, tool_timeout_s: float = math.inf) -> None:
-        self._tool_timeout_s = tool_timeout_s
+        #: May change; it holds for the endpoints that are opened afterwards.
+        self.tool_timeout_s = tool_timeout_s
         self._listener: Listener | None = None
         self._guard: Guard[Endpoint] | None = None
         self._endpoints: set[Endpoint] = set()
@@ -124,7 +125,7 @@ class Bridge:
         :raises OSError: when no port of 127.0.0.1 can be had.
         :raises ValueError: for a limit that is no time.
         """
-        patience_s = patience(call_limit_s, self._tool_timeout_s)
+        patience_s = patience(call_limit_s, self.tool_timeout_s)
         async with self._starting:
             if self._closed:
                 raise LlmError("ACP_DISPOSED")

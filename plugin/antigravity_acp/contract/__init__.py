@@ -24,6 +24,7 @@ from .codes import ERRORS, ErrorRow
 from .content import ContentBlock, ImageAttachment, ImageBlock, OpaqueBlock, ReasoningBlock, TextBlock, ToolCallBlock
 from .errors import LlmError
 from .messages import Message, Role, tool_result, user
+from .notices import Notice, Notify
 from .options import GenerateOptions, ToolSchema
 from .signal import AbortController, AbortSignal
 
@@ -47,6 +48,8 @@ __all__ = [
     "Message",
     "ModelContext",
     "ModelInfo",
+    "Notice",
+    "Notify",
     "OpaqueBlock",
     "ProviderInfo",
     "ReasoningBlock",

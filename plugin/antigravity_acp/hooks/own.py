@@ -6,14 +6,17 @@ needed, so that finding the plugin stays quick. Disposal takes the route back fi
 """
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from antigravity_acp.contract import LlmError
+from antigravity_acp.contract import LlmError, Notice, Notify
 from antigravity_acp.manifest import Manifest, manifest
 from antigravity_acp.settings import Settings
 
 from .specs import hookimpl
+
+_log = logging.getLogger("antigravity_acp.hooks")
 
 
 class AntigravityPlugin:
@@ -47,7 +50,8 @@ class AntigravityPlugin:
         :raises LlmError: ``DUPLICATE_ADAPTER`` when another plugin owns the route.
         """
         settings, self._settings = self._settings, None
-        ctx.effect(_mount(ctx.llm, settings or Settings.from_mapping()), f"adapter {manifest().provider}")
+        notify = _notices_of(ctx)
+        ctx.effect(_mount(ctx.llm, settings or Settings.from_mapping(), notify), f"adapter {manifest().provider}")
 
     def apply(self, ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
         """Mount in a Cordis runtime for Python: ``await ctx.plugin(plugin, config)``.
@@ -59,13 +63,26 @@ class AntigravityPlugin:
         """
         if config is not None and not isinstance(config, Mapping):
             raise LlmError("INVALID_SETTINGS", "The settings of antigravity-acp must be a mapping.")
-        return _mount(ctx.require("llm"), Settings.from_mapping(config))
+        return _mount(ctx.require("llm"), Settings.from_mapping(config), _notices_of(ctx))
 
 
-def _mount(llm: Any, settings: Settings) -> Callable[[], Awaitable[None]]:
+def _notices_of(ctx: Any) -> Notify:
+    """Where notices go: to the host's service ``notices``, a function, else to its log."""
+    found = ctx.get("notices") if hasattr(ctx, "get") else None
+    if callable(found):
+        notify: Notify = found
+        return notify
+    return _log_notice
+
+
+def _log_notice(notice: Notice) -> None:
+    _log.log(logging.WARNING if notice.level != "info" else logging.INFO, "%s", notice.message)
+
+
+def _mount(llm: Any, settings: Settings, notify: Notify) -> Callable[[], Awaitable[None]]:
     from antigravity_acp.adapter import AntigravityAdapter
 
-    adapter = AntigravityAdapter(settings)
+    adapter = AntigravityAdapter(settings, notify=notify)
     # Nothing of the adapter runs before its first request, so a refused registration leaves nothing to end.
     registration = llm.register_adapter([manifest().provider], adapter)
 

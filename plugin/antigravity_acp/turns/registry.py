@@ -22,7 +22,8 @@ class TurnRegistry:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        #: May change; it holds for the turns that begin afterwards.
+        self.limit = limit
         self._exchanges: dict[Exchange, None] = {}
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -44,7 +45,7 @@ class TurnRegistry:
         :raises LlmError: ``ACP_SESSION_LIMIT`` when too many turns with tools are unfinished.
         """
         unfinished = sum(one.with_tools and not one.released for one in self._exchanges)
-        if exchange.with_tools and unfinished >= self._limit:
+        if exchange.with_tools and unfinished >= self.limit:
             raise LlmError("ACP_SESSION_LIMIT")
         self._sweep()
         self._exchanges[exchange] = None
@@ -110,6 +111,6 @@ class TurnRegistry:
                 del self._exchanges[one]
         # What failed while its host ran tools waits to say so; if its session never comes back it may not pile up.
         failed = [one for one in self if one.released and one.suspension is not None]
-        for one in failed[: max(0, len(failed) - self._limit)]:
+        for one in failed[: max(0, len(failed) - self.limit)]:
             one.abort()
             del self._exchanges[one]
