@@ -2,8 +2,9 @@
 
 With `--check` it writes nothing and fails when a file is not up to date.
 
-`docs/settings.md` comes from `manifest.json`, `docs/errors.md` from `plugin/antigravity_acp/contract/codes.py`; in
-`README.md` the parts between marks are the settings in short and the first example.
+`docs/settings.md` comes from `manifest.json`, `docs/errors.md` from
+`plugin/antigravity_acp/contract/codes.py`; in `README.md` the parts between marks are the settings in short and
+the first example.
 """
 
 import json
@@ -13,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+
 from antigravity_acp.contract import ERRORS
 from antigravity_acp.manifest import manifest
+from antigravity_acp.settings import LIVE
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "adapter_in_30_lines.py"
@@ -28,7 +31,8 @@ def settings_page() -> str:
         "A host gives them to the plugin as one object; on the command line `--settings FILE` reads the same\n"
         "object from a JSON file. Unknown names and wrong types are refused with `INVALID_SETTINGS` before anything\n"
         "is registered; the message names the field and what was expected, never the value. Times are whole\n"
-        "milliseconds.\n"
+        "milliseconds. *Live* settings take effect while the plugin runs, for what begins afterwards; the others need\n"
+        "the plugin to be mounted again.\n"
     )
     return head + "".join(_setting(name, field) for name, field in manifest().settings["properties"].items())
 
@@ -37,12 +41,15 @@ def _setting(name: str, field: dict[str, Any]) -> str:
     kind = " or ".join(f"`{json.dumps(value)}`" for value in field["enum"]) if "enum" in field else _type(field)
     return (
         f"\n## `{name}`\n{field['title']}. {field['description']}\n\n- Type: {kind}\n- Default: `{_default(field)}`\n"
+        f"- Live: {'yes' if field.get(LIVE) else 'no'}\n"
     )
 
 
 def _type(field: dict[str, Any]) -> str:
     if field["type"] == "array":
         return f"list of {field['items']['type']}s"
+    if field["type"] == "object" and "properties" in field:
+        return f"object with {', '.join(f'`{name}` ({_type(part)})' for name, part in field['properties'].items())}"
     if field["type"] == "object":
         return f"object with {field['additionalProperties']['type']} values"
     bounds = [f"{word} {field[key]}" for key, word in (("minimum", "at least"), ("maximum", "at most")) if key in field]

@@ -166,7 +166,10 @@ def test_the_step_bound_ends_the_turn_with_its_own_code(chat: Chat) -> None:
         (["x", "--script", __file__, "--engine", "official"], "USAGE: --script runs on the embedded engine"),
         (["x", "--settings", "/nonexistent/settings.json"], "cannot be read: no such file or directory"),
         (["x", "--command", "/nonexistent/agent"], "ACP_BINARY_MISSING: "),
-        (["x", "--engine", "official"], "ACP_BINARY_MISSING: The official server"),
+        (
+            ["x", "--engine", "official"],
+            "ACP_INSTALL_FAILED: Installing the official server failed at the stage `download`",
+        ),
     ],
 )
 def test_what_is_missing_is_one_line_and_exit_code_2(
@@ -227,7 +230,7 @@ def test_a_flag_wins_over_the_file(tmp_path: Path, chat: Chat, capsys: pytest.Ca
     assert (done.returncode, done.stdout) == (0, "the flag's agent\n")
     # An engine on the command line is meant, although a `command` in the file would win over one in the file.
     official = call_cli(capsys, "chat", "x", "--settings", path, "--engine", "official")
-    assert "The official server" in official.stderr
+    assert "the official server" in official.stderr
 
 
 @pytest.mark.parametrize(

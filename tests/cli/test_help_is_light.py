@@ -8,7 +8,7 @@ import pytest
 from helpers.cli import COMMAND, environment, run_cli
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "chat", "models", "probe")
+COMMANDS = ("demo", "chat", "models", "probe", "status", "login", "logout", "doctor", "install", "where", "uninstall")
 HEAVY = (
     "mcp",
     "acp",
@@ -17,6 +17,9 @@ HEAVY = (
     "google",
     "msgspec",
     "anyio",
+    "httpx2",
+    "filelock",
+    "antigravity_provisioning",
     "antigravity_acp.adapter",
     "antigravity_acp.host",
 )

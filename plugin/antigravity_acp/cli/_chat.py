@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from antigravity_acp.contract import AbortController, LlmError
 from antigravity_acp.host import (
     AgentLoop,
@@ -68,6 +70,7 @@ async def run_chat(chat: Chat, prompt: str | None, interrupts: Interrupts) -> in
     headless = not (sys.stdin.isatty() and sys.stderr.isatty())
     reader = LineReader()
     async with Host({manifest().id: values}) as host:
+        host.ctx.provide("notices", lambda notice: output.show({"event": "notice", **msgspec.to_builtins(notice)}))
         await host.start()
         model = _model(host, chat.model)
         listener = _Listener(output, rules, chat.rules)

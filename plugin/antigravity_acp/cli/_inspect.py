@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import click
 import msgspec
 
 from antigravity_acp.acp import AgentClient
+from antigravity_acp.acp.launch import resolve_command, without_browser
 from antigravity_acp.adapter import AntigravityAdapter
-from antigravity_acp.contract import LlmError, ModelInfo
+from antigravity_acp.contract import LlmError, ModelInfo, Notice
 from antigravity_acp.manifest import manifest
 from antigravity_acp.settings import Settings
 
@@ -21,10 +23,6 @@ from .failures import explain
 from .options import AgentFlags
 from .output import JsonLines, plain
 
-#: A sign-in method that no agent announces, so that none is ever chosen.
-_NO_METHOD: Final = "\0none"
-_SIGN_IN_CODES: Final = frozenset({"ACP_AUTH_REQUIRED", "ACP_AUTH_UNSUPPORTED"})
-
 
 async def run_models(flags: AgentFlags, *, as_json: bool) -> int:
     """List the live catalogue.
@@ -32,7 +30,7 @@ async def run_models(flags: AgentFlags, *, as_json: bool) -> int:
     :raises CliError: when the agent cannot be asked.
     """
     settings = Settings.from_mapping(flags.settings())
-    adapter = AntigravityAdapter(settings)
+    adapter = AntigravityAdapter(settings, notify=_notice)
     try:
         models = await adapter.list_models(manifest().provider)
     except LlmError as error:
@@ -47,6 +45,10 @@ async def run_models(flags: AgentFlags, *, as_json: bool) -> int:
     else:
         _print_models(models)
     return 0
+
+
+def _notice(notice: Notice) -> None:
+    click.echo(notice.message, err=True)
 
 
 def _print_models(models: Sequence[ModelInfo]) -> None:
@@ -68,11 +70,9 @@ async def run_probe(flags: AgentFlags, *, as_json: bool) -> int:
     :raises LlmError: when it cannot be started or does not speak ACP v1.
     """
     settings = Settings.from_mapping(flags.settings())
-    # The one place where a sign-in could begin is a session that the agent refuses for want of one.
-    settings = msgspec.structs.replace(settings, auth_method=_NO_METHOD)
     show = _show_json if as_json else _show_text
     clock = _Clock(show)
-    client = await AgentClient.start(settings)
+    client = await AgentClient.start(settings, without_browser(resolve_command(settings)))
     try:
         clock.stage("initialize")
         show(
@@ -98,9 +98,9 @@ async def run_probe(flags: AgentFlags, *, as_json: bool) -> int:
 async def _probe_session(client: AgentClient, clock: "_Clock", show: Callable[[Mapping[str, Any]], None]) -> None:
     clock.reset()
     try:
-        session = await client.new_session(None)
+        session = await client.new_session(sign_in=False)
     except LlmError as error:
-        if error.code not in _SIGN_IN_CODES:
+        if error.code != "ACP_AUTH_REQUIRED":
             raise
         clock.stage("session/new")
         show({"event": "session", "signInNeeded": True, "currentModel": None, "models": []})

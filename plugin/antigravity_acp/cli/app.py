@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
-from . import chat, demo, models, probe
+from . import chat, demo, doctor, install, login, logout, models, probe, status, uninstall, where
 from .failures import FAILED, INTERRUPTED, SETUP, explain
 
 _EPILOG = """Exit codes: 0 done, 1 failed, 2 wrong usage or something is missing (the line says what to do),
@@ -38,7 +38,19 @@ def app() -> None:
     """Google Antigravity, or any ACP agent, as the model of a host that keeps its own tools."""
 
 
-for _command in (demo.command, chat.command, models.command, probe.command):
+for _command in (
+    demo.command,
+    chat.command,
+    models.command,
+    probe.command,
+    doctor.command,
+    install.command,
+    where.command,
+    uninstall.command,
+    status.command,
+    login.command,
+    logout.command,
+):
     app.add_command(_command)
 
 

@@ -66,6 +66,7 @@ class Transcript:
             "retry": lambda event: self._line(f"again after {event['code']}, attempt {event['attempt']}", "yellow"),
             "turn-end": self._turn_end,
             "user": lambda event: self._line(f"you: {event['text']}", "bold"),
+            "notice": self._notice,
             "note": lambda event: self._line(event["text"], "yellow"),
             "end": lambda event: self._line(event["text"], "green" if event.get("ok") else "red"),
         }
@@ -102,6 +103,12 @@ class Transcript:
     def _line(self, text: str, style: str | None = None) -> None:
         self._close()
         self._aside.print(plain(text), style=style, markup=False)
+
+    def _notice(self, event: Mapping[str, Any]) -> None:
+        part = f" ({event['progress']:.0%})" if "progress" in event else ""
+        self._line(event["message"] + part, "dim" if event.get("level", "info") == "info" else "yellow")
+        if "link" in event:
+            self._line(event["link"])
 
     def _start(self, event: Mapping[str, Any]) -> None:
         self._line(f"{event['model']} in {event['workspace']}", "dim")
