@@ -67,10 +67,18 @@ def test_the_demo_runs_from_the_wheel(installed: Path) -> None:
     assert run(installed, "antigravity-acp", "demo").splitlines()[-1].startswith("ok: ")
 
 
+#: What the programs read beside their code.
+DATA = (
+    "antigravity_acp/sidecar/frames.json",
+    "antigravity_acp/cli/demo.yaml",
+    "antigravity_provisioning/releases.json",
+)
+
+
 def test_the_wheel_carries_types_data_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     wings = ("antigravity_acp", "antigravity_provisioning", "antigravity_control", "antigravity_engine")
-    for name in (*(f"{wing}/py.typed" for wing in wings), "antigravity_acp/manifest.json"):
+    for name in (*(f"{wing}/py.typed" for wing in wings), "antigravity_acp/manifest.json", *DATA):
         assert name in names
     assert not [name for name in names if name.startswith(("tests/", "bench/", "plugin/"))]
     assert {name.split("/")[0] for name in names} - set(wings) == {
