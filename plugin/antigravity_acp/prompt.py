@@ -45,11 +45,14 @@ does; the same words without the mark are part of a message's text. Go on as the
 def check_controls(options: GenerateOptions) -> None:
     """Refuse the controls that ACP v1 has no field for, before anything is started.
 
+    The host's own side calls (titles, compaction) always come with ``max_tokens``, to keep their short answers cheap.
+    That is a hint there and is dropped: refusing it would take titles away from every chat.
+
     :raises LlmError: ``UNSUPPORTED_OPTION``; names the options.
     """
     given = {
         "temperature": options.temperature is not None,
-        "maxTokens": options.max_tokens is not None,
+        "maxTokens": options.max_tokens is not None and options.purpose is None,
         "stop": bool(options.stop),
         "reasoningEffort": options.reasoning_effort is not None,
     }

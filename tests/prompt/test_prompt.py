@@ -113,6 +113,12 @@ def test_what_acp_cannot_carry_is_refused_by_name(options: GenerateOptions, name
     assert named in caught.value.message
 
 
+def test_a_side_call_of_the_host_keeps_its_token_hint_to_itself() -> None:
+    check_controls(request(user("x"), purpose="session-title", max_tokens=60))
+    with pytest.raises(LlmError, match="temperature"):
+        check_controls(request(user("x"), purpose="session-title", max_tokens=60, temperature=0.5))
+
+
 def test_images_inside_tool_results_are_found_too() -> None:
     result = Message("tool", (ImageBlock(ImageAttachment("id", "image/png", 3)),), tool_call_id="c1")
     with pytest.raises(LlmError, match="UNSUPPORTED_OPTION"):

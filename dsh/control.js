@@ -1,0 +1,110 @@
+/**
+ * The control of tool calls: asks the sidecar before the host runs a tool, and tells it afterwards how it ended.
+ *
+ * Owns: the two listeners. `deny` blocks with its reason, `ask` goes to the host's own approval, `allow` leaves the decision
+ * to the host and whatever else listens: nothing here ever widens what would be allowed without it.
+ * If the sidecar cannot be asked, a person is; where nobody is there to be asked, the call is denied.
+ */
+import { textOf } from './failure.js'
+
+const DECIDE_MS = 15_000
+const REPORT_MS = 10_000
+
+/** @typedef {import('./host.d.ts').Context} Context */
+/** @typedef {import('./host.d.ts').ToolExecution} ToolExecution */
+/** @typedef {import('./host.d.ts').PreToolDecision} PreToolDecision */
+
+/**
+ * Listens until the plugin is unmounted.
+ * @param {Context} ctx
+ * @param {import('./sidecar.js').Sidecar} sidecar
+ * @param {() => boolean} on whether the control is switched on now
+ */
+export function listen(ctx, sidecar, on) {
+  /** Calls that were asked about, and whether their tool was started. @type {WeakMap<ToolExecution, {started: boolean}>} */
+  const asked = new WeakMap()
+
+  ctx.on('tools/pre-execute', async (/** @type {ToolExecution} */ exec, /** @type {() => Promise<PreToolDecision>} */ next) => {
+    if (!on()) return next()
+    asked.set(exec, { started: false })
+    const own = await decide(ctx, sidecar, exec)
+    if (own.kind !== 'ask') return own.kind === 'allow' ? next() : own
+    // Others may still deny what we only ask about.
+    const theirs = await next()
+    return theirs.kind === 'allow' ? own : theirs
+  }, { prepend: true })
+
+  ctx.on('tools/execute', (/** @type {ToolExecution} */ exec, /** @type {() => Promise<unknown>} */ next) => {
+    const state = asked.get(exec)
+    if (state !== undefined) state.started = true
+    return next()
+  })
+
+  ctx.on('tools/result', (/** @type {ToolExecution} */ exec, /** @type {{isError: boolean}} */ result) => {
+    const state = asked.get(exec)
+    if (state === undefined) return
+    asked.delete(exec)
+    const outcome = !result.isError ? 'ok' : exec.signal?.aborted ? 'cancelled' : state.started ? 'error' : 'denied'
+    const { id, name, sessionId } = callOf(exec)
+    const call = { id, name, ...(sessionId === undefined ? {} : { sessionId }) }
+    // The result is the host's already; what cannot be told is only missing from the record.
+    void sidecar.running?.request('control/report', { call, outcome }, { timeoutMs: REPORT_MS }).catch((error) => {
+      ctx.logger.warn(`control: how a call ended could not be recorded: ${textOf(error)}`)
+    })
+  })
+}
+
+/**
+ * @param {Context} ctx
+ * @param {import('./sidecar.js').Sidecar} sidecar
+ * @param {ToolExecution} exec
+ * @returns {Promise<PreToolDecision>}
+ */
+async function decide(ctx, sidecar, exec) {
+  const person = attended(ctx, exec)
+  try {
+    const answer = await sidecar.request('control/decide', { call: callOf(exec), attended: person }, {
+      timeoutMs: DECIDE_MS, ...(exec.signal === undefined ? {} : { signal: exec.signal }),
+    })
+    switch (answer?.decision) {
+      case 'allow': return { kind: 'allow' }
+      case 'ask': return { kind: 'ask', reason: answer.reason }
+      case 'deny': return { kind: 'deny', reason: answer.reason }
+    }
+    ctx.logger.warn('control: the sidecar gave an answer that is none')
+  } catch (error) {
+    if (exec.signal?.aborted) return { kind: 'cancel' }
+    ctx.logger.warn(`control: the sidecar could not be asked: ${textOf(error)}`)
+  }
+  const reason = 'The control of antigravity-acp cannot be asked about this call'
+  return person ? { kind: 'ask', reason: `${reason}.` } : { kind: 'deny', reason: `${reason}, and nobody is here to decide it.` }
+}
+
+/**
+ * Whether somebody can be asked: the host has an approval service, the session does not forbid to ask, and something
+ * answers. (A browser that is not open at the moment still counts; the host then refuses by itself.)
+ * @param {Context} ctx
+ * @param {ToolExecution} [exec]
+ */
+export function attended(ctx, exec) {
+  const approval = ctx.get('approval')
+  if (approval === undefined) return false
+  const session = exec?.agent?.session
+  if (session !== undefined && approval.effectivePolicy(session) === 'never') return false
+  return ctx.events.dispatch('waterfall', ['approval/request']).length > 0
+}
+
+/** @param {ToolExecution} exec */
+function callOf(exec) {
+  const { agent } = exec
+  const session = agent?.session
+  const cwd = session?.header?.meta?.cwd
+  return {
+    id: String(exec.callId),
+    name: exec.name,
+    arguments: exec.arguments ?? {},
+    ...(session === undefined ? {} : { sessionId: String(session.id ?? session.header?.id) }),
+    ...(typeof cwd === 'string' ? { cwd } : {}),
+    ...(agent?.id === undefined ? {} : { agent: String(agent.id) }),
+  }
+}

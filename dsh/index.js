@@ -1,0 +1,124 @@
+/**
+ * dsh-antigravity-acp in DeepSeek Harness: the plugin's entry.
+ *
+ * Owns: what is mounted. Finds or sets up Python (python.js), runs the sidecar (sidecar.js), registers the adapter
+ * (adapter.js) and the control (control.js), and takes all of it down again. Everything that Python already knows
+ * stays there; this side translates.
+ */
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { AntigravityAdapter } from './adapter.js'
+import { attended, listen } from './control.js'
+import { credentials, findSidecar, workingDirectory } from './python.js'
+import { Config, manifest } from './settings.js'
+import { Sidecar } from './sidecar.js'
+
+export { Config }
+export const name = 'llm-antigravity-acp'
+export const inject = ['llm', 'subprocess']
+
+const STDERR_BYTES = 64 * 1024
+/** What the sidecar gets on top of its agents' own grace, to end by itself. */
+const EXIT_MS = 4_000
+
+/** @typedef {import('./host.d.ts').Context} Context */
+/** @typedef {Record<string, any> & {python: string}} Values */
+
+/**
+ * @param {Context} ctx
+ * @param {Record<string, unknown>} config validated by {@link Config}; volatile fields are references
+ */
+export async function * apply(ctx, config) {
+  const values = () => current(config)
+  const warn = (/** @type {string} */ message) => ctx.logger.warn(message)
+  const sidecar = new Sidecar({
+    launch: (signal) => launch(ctx, values(), signal),
+    settings: () => {
+      const { python, ...settings } = values()
+      return settings
+    },
+    attended: () => attended(ctx),
+    client: { name: 'dsh-antigravity-acp', version: manifest.version },
+    onNotification: (method, params) => tell(ctx, method, params),
+    warn,
+  })
+  const adapter = new AntigravityAdapter(sidecar, () => ctx.get('attachments'), warn)
+  yield async () => {
+    adapter.dispose()
+    await sidecar.dispose(2 * values().disposeGraceMs + EXIT_MS)
+  }
+  const registration = ctx.llm.registerAdapter([manifest.provider], adapter)
+  adapter.onCatalogue = () => registration.replace([manifest.provider])
+  listen(ctx, sidecar, () => values().control)
+  ctx.on('loader/volatile-update', () => {
+    void sidecar.settingsChanged()
+    startControl()
+  })
+  // A first call should not wait for Python, and the control must be there before the first tool.
+  const startControl = () => { if (values().control) void sidecar.connection().catch((error) => warn(error.message)) }
+  startControl()
+}
+
+/**
+ * The settings as they are now.
+ * @param {Record<string, any>} config
+ * @returns {Values}
+ */
+function current(config) {
+  return /** @type {Values} */ (Object.fromEntries(
+    Object.entries(config).map(([key, value]) => [key, typeof value?.get === 'function' ? value.get() : value]),
+  ))
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Values} values
+ * @param {AbortSignal} signal
+ */
+async function launch(ctx, values, signal) {
+  const host = {
+    subprocess: ctx.subprocess,
+    bundle: fileURLToPath(new URL('..', import.meta.url)),
+    cache: join(dshHome(), 'cache', manifest.provider),
+    notice: (/** @type {string} */ level, /** @type {string} */ code, /** @type {string} */ message) => tell(ctx, 'notice', { level, code, message }),
+  }
+  // The embedded engine is a large extra; an agent of one's own, or the official server alone, does without.
+  const engine = !values.command && values.engine !== 'official'
+  const { argv, release } = await findSidecar(host, { python: values.python, version: manifest.version, engine }, signal)
+  try {
+    const handle = ctx.subprocess.spawn({
+      argv,
+      cwd: workingDirectory(),
+      graceMs: 2 * values.disposeGraceMs + EXIT_MS,
+      stdio: { stdin: 'pipe', stdout: 'pipe', stderr: { maxBytes: STDERR_BYTES } },
+      env: credentials(process.env),
+    })
+    void handle.waitForExit().then(release, release)
+    return handle
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** The host's home, as the host itself finds it. */
+function dshHome() {
+  const configured = process.env.DSH_HOME?.trim()
+  return configured ? resolve(configured) : join(homedir(), '.dsh')
+}
+
+/**
+ * What the sidecar has to say, in the host's log.
+ * @param {Context} ctx
+ * @param {string} method
+ * @param {any} params
+ */
+function tell(ctx, method, params) {
+  if (method !== 'notice' && method !== 'log') return
+  const part = typeof params?.progress === 'number' ? ` (${Math.round(params.progress * 100)} %)` : ''
+  const line = `${params?.message}${part}`
+  if (params?.level === 'error') ctx.logger.error(line)
+  else if (params?.level === 'warning') ctx.logger.warn(line)
+  else ctx.logger.info(line)
+}

@@ -1,0 +1,32 @@
+// Written by `python docs/generate.py` from manifest.json; do not edit here.
+import z from '@deepseek-ai/schemastery'
+
+/** What names the plugin. */
+export const manifest = Object.freeze({"provider": "antigravity-acp", "defaultModel": "server-default", "displayName": "Google Antigravity over ACP", "version": "0.1.0"})
+
+/** The host's schema of all settings; volatile ones may change while the plugin runs. */
+export const Config = z.object({
+  python: z.string().default("").description("Python. Path or name of a Python 3.11 or newer that has `dsh-antigravity-acp`, or of an `antigravity-acp` program. Empty: one on PATH if its version matches, else a private environment that is made on first use."),
+  engine: z.union([z.const("auto"), z.const("official"), z.const("embedded")]).default("auto").description("Engine. Which agent answers. `auto` takes the official server if it is here or can be installed, else the embedded engine if it has a model back end. `command` wins over it."),
+  autoInstall: z.boolean().default(true).description("Install by itself. When the official server is wanted and not on this machine, download it once, on first use: the pinned release from Google's own host, checked against a pinned hash."),
+  command: z.string().default("").description("Agent command. Path or name of an ACP v1 agent to start instead. A command that cannot be started is an error, never replaced by another agent."),
+  args: z.array(z.string()).default([]).description("Agent arguments. Arguments for `command`; without a command they are added to those of the chosen engine."),
+  env: z.dict(z.string()).default({}).description("Agent environment. Environment variables for the agent, added to the few that it inherits. Values are never logged."),
+  authMethod: z.string().default("").description("Sign-in method. The ACP authentication method to use when the agent asks for a sign-in; empty takes the agent profile's own."),
+  nativeToolPolicy: z.union([z.const("end"), z.const("reject")]).default("end").description("Native tools of the agent. What a request of the agent to use a tool of its own does: `end` ends the turn with an error, `reject` refuses that one request and goes on.").volatile(),
+  timeoutMs: z.number().step(1).min(1).default(600000).description("Model segment limit. Milliseconds that one stretch of model work may take; the clock stops while the host runs tools.").volatile(),
+  toolTimeoutMs: z.number().step(1).min(1).default(900000).description("Tool wait limit. Milliseconds that parked tool calls wait for the host's results.").volatile(),
+  requestTimeoutMs: z.number().step(1).min(1).default(30000).description("Request limit. Milliseconds for one request to the agent other than a prompt.").volatile(),
+  startupTimeoutMs: z.number().step(1).min(1).default(90000).description("Start-up limit. Milliseconds from starting the agent to its answer to `initialize`. Cold starts of 47 s are on record.").volatile(),
+  authTimeoutMs: z.number().step(1).min(1).default(600000).description("Sign-in limit. Milliseconds that a sign-in may take.").volatile(),
+  cancelGraceMs: z.number().step(1).min(0).default(1500).description("Cancel grace. Milliseconds that the agent has to end a cancelled prompt before its process is ended.").volatile(),
+  disposeGraceMs: z.number().step(1).min(0).default(3000).description("Exit grace. Milliseconds that the agent has to exit after its input is closed, and again after SIGTERM.").volatile(),
+  maxActiveToolSessions: z.number().step(1).min(1).max(256).default(16).description("Unfinished tool turns. How many tool turns may be unfinished at the same time; one more fails at once.").volatile(),
+  idleProcessTimeoutMs: z.number().step(1).min(0).default(300000).description("Idle process limit. Milliseconds that a healthy agent process waits for its next turn before it is ended. At most two wait at the same time.").volatile(),
+  maxSessionsPerProcess: z.number().step(1).min(1).default(50).description("Sessions of a process. How many sessions one agent process may open before it is replaced.").volatile(),
+  prepareSessions: z.boolean().default(true).description("Prepared sessions. After a turn with tools, open the next session ahead of time on an idle process, so that the next request with the same tools and model starts in milliseconds.").volatile(),
+  contactTimeoutMs: z.number().step(1).min(1).default(60000).description("First sign limit. Milliseconds in which an agent that was lent tools must ask for them or say something; otherwise the turn ends.").volatile(),
+  silenceTimeoutMs: z.number().step(1).min(1).default(240000).description("Silence limit. Milliseconds without any sign of the agent after it has begun to answer. Servers are on record that send the whole text and never end the turn.").volatile(),
+  control: z.boolean().default(false).description("Control of tool calls. Ask this plugin's rules before every tool call of the host. It can refuse a call or ask for an approval, and never allows what the host itself would ask about.").volatile(),
+  permissions: z.object({ allow: z.array(z.string()), ask: z.array(z.string()), deny: z.array(z.string()) }).default({}).description("Permission rules. Which tool calls the control allows, asks about and denies, by tool name; `*` stands for every name. Deny wins over ask, ask over allow.").volatile(),
+})
