@@ -2,7 +2,7 @@
  * Failures of the bundle and how they reach the host.
  *
  * Owns: the typed error of this side, and the translation of the plugin's stable codes into the few that the host's own
- * retry understands (TRANSPORT, TIMEOUT, RATE_LIMIT, EMPTY_RESPONSE). An answer that has begun is never offered for a retry.
+ * retry and compaction understand. An answer that has begun is never offered for a retry.
  * Never: looks into a message; texts come from the Python side's table, which holds nothing private.
  */
 
@@ -14,6 +14,9 @@ const RETRYABLE = new Map([
   ['ACP_SESSION_BUSY', 'RATE_LIMIT'],
   ['EMPTY_RESPONSE', 'EMPTY_RESPONSE'],
 ])
+
+/** What makes the host shorten its history. */
+const TOO_LONG = 'CONTEXT_WINDOW_EXCEEDED'
 
 /** A failure with a stable code. */
 export class Failure extends Error {
@@ -74,7 +77,7 @@ function hostCode(code, retryAfterMs) {
   // A limit with a time is a rate limit: the host waits if the time is short, and gives up at once if it is long.
   // Without one, it is an account that is used up, which no retry mends.
   if (code === 'ACP_QUOTA') return retryAfterMs === undefined ? 'QUOTA' : 'RATE_LIMIT'
-  return RETRYABLE.get(code) ?? code
+  return RETRYABLE.get(code) ?? (code === 'ACP_CONTEXT_LIMIT' ? TOO_LONG : code)
 }
 
 /**

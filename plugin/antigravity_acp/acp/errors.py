@@ -50,6 +50,14 @@ _QUOTA = re.compile(
     r"\binsufficient.{0,12}(?:credit|balance|quota)|\b(?:http|status|code|error)\W{0,4}(?:429|402)\b",
     re.IGNORECASE,
 )
+#: A request that no model with this window can take; hosts make their history shorter then. In the words of Gemini,
+#: of OpenAI-compatible servers and of llama.cpp.
+_TOO_LONG = re.compile(
+    r"\binput token count\b.{0,60}\bexceeds\b|\bcontext[_ ]?(?:length|window|size)\b.{0,60}\b(?:exceed\w*|limit|full)\b|"
+    r"\bmaximum context length\b|\bexceeds?\b.{0,40}\bcontext (?:length|window|size)\b|\bprompt is too long\b|"
+    r"\bcontext_length_exceeded\b",
+    re.IGNORECASE,
+)
 _PAYMENT = re.compile(r"\bpayment required\b|\b(?:http|status|code|error)\W{0,4}402\b", re.IGNORECASE)
 #: Seconds of a unit, by the letters that tell units apart.
 _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -110,6 +118,12 @@ def classify(method: str, number: int, text: str, data: object) -> AgentError:
         return AgentError(
             "ACP_AUTH_REQUIRED",
             f"The agent wants a sign-in before `{method}`. Sign in with the agent itself, then repeat the request.",
+            number=number,
+        )
+    if facts.get("type") == "context_limit" or _TOO_LONG.search(joined):
+        return AgentError(
+            "ACP_CONTEXT_LIMIT",
+            "The conversation is longer than the model takes. Shorten the history, or choose a model that takes more.",
             number=number,
         )
     return AgentError(

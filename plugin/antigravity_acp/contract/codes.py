@@ -82,6 +82,9 @@ ERRORS: Final[dict[str, ErrorRow]] = {
         "The account's quota or rate limit is used up.",
         "Wait until it resets; `providerRetryAfterMs` of the failure says how long, if the agent did.",
     ),
+    "ACP_CONTEXT_LIMIT": ErrorRow(
+        "The conversation is longer than the model takes.", "Shorten the history, or choose a model that takes more."
+    ),
     "ACP_REFUSAL": ErrorRow("The model refused to answer.", "Change the request."),
     "ACP_TURN_LIMIT": ErrorRow(
         "The agent stopped at its own limit of model requests.", "Ask for less in one turn, or raise the agent's limit."
