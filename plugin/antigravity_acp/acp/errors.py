@@ -53,7 +53,8 @@ _QUOTA = re.compile(
 #: A request that no model with this window can take; hosts make their history shorter then. In the words of Gemini,
 #: of OpenAI-compatible servers and of llama.cpp.
 _TOO_LONG = re.compile(
-    r"\binput token count\b.{0,60}\bexceeds\b|\bcontext[_ ]?(?:length|window|size)\b.{0,60}\b(?:exceed\w*|limit|full)\b|"
+    r"\binput token count\b.{0,60}\bexceeds\b|"
+    r"\bcontext[_ ]?(?:length|window|size)\b.{0,60}\b(?:exceed\w*|limit|full)\b|"
     r"\bmaximum context length\b|\bexceeds?\b.{0,40}\bcontext (?:length|window|size)\b|\bprompt is too long\b|"
     r"\bcontext_length_exceeded\b",
     re.IGNORECASE,
