@@ -1,0 +1,48 @@
+"""Variables before a command: which of them leave the command what it is.
+
+Owns: the list of neutral names. Every other assignment switches prefix matching off; those that run something are
+named, so that the reason says so.
+"""
+
+import re
+
+_NEUTRAL = re.compile(
+    r"LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLORTERM|CI|DEBUG|VERBOSE"
+    r"|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|FLASK_ENV|DJANGO_DEBUG|RUST_BACKTRACE|RUST_LOG|GOOS|GOARCH|CGO_ENABLED"
+    r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONIOENCODING|PYTHONUTF8|DEBIAN_FRONTEND"
+    r"|SOURCE_DATE_EPOCH|PORT|HOST|LOG_LEVEL|SEED"
+)
+RUNNING = frozenset(
+    {"PAGER", "MANPAGER", "GIT_PAGER", "GH_PAGER", "AWS_PAGER", "BAT_PAGER", "SYSTEMD_PAGER", "LESSOPEN",
+     "LESSCLOSE", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "FCEDIT", "BROWSER", "SHELL", "GIT_SSH",
+     "GIT_SSH_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND",
+     "RSYNC_RSH", "CVS_RSH", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV", "TAR_OPTIONS",
+     "MAKEFLAGS", "RSYNC_CONNECT_PROG", "RIPGREP_CONFIG_PATH", "FZF_DEFAULT_COMMAND", "NODE_OPTIONS", "PERL5OPT",
+     "RUBYOPT", "PYTHONSTARTUP"}
+)  # fmt: skip
+SCRIPTS = frozenset(
+    {
+        "PAGER",
+        "MANPAGER",
+        "GIT_PAGER",
+        "EDITOR",
+        "VISUAL",
+        "GIT_EDITOR",
+        "GIT_SSH_COMMAND",
+        "PROMPT_COMMAND",
+        "LESSOPEN",
+    }
+)
+"""Variables whose value is text for a shell: read like one, as a guess."""
+PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})
+
+
+def is_neutral(name: str) -> bool:
+    """Whether setting ``name`` changes neither what runs nor where it reads and writes."""
+    return _NEUTRAL.fullmatch(name) is not None
+
+
+def reason(name: str) -> str:
+    if name in RUNNING or name.startswith(("LD_", "DYLD_", "GIT_CONFIG", "BASH_FUNC")):
+        return f"the variable {name} decides what runs"
+    return f"the variable {name} may change what the command does"

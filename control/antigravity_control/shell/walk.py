@@ -1,0 +1,333 @@
+"""From the tree to units: every simple command that bash would run, wherever it stands.
+
+Owns: the order of the walk and what the line says about its own shell (variables, folder, functions). Notes on the
+budget what is not modelled. Never: parses text itself, except the scripts that a command is given.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from . import assignments as variables
+from . import side_doors
+from .ast import Compound, Node, Param, Part, Pipeline, Program, RawWord, Redirect, Simple, Sub, Text
+from .budget import UNIT_LIMIT, BrokenError, Budget, TooMuchError
+from .effects import DECLARING, after, assign
+from .grammar import Reader
+from .inner import NOTHING, Opened, Script, Stdin, open_command
+from .model import SEGMENT_LIMIT, Redirection, Role, Unit, Word, guessed_name
+from .names import plain
+from .output import printed
+from .redirections import redirection
+from .words import State, single, words
+
+_TRUSTED_FOLDERS = ("/bin/", "/usr/bin/")
+_SAME_SHELL = frozenset({"eval", "source", "."})
+"""Commands that see the variables set before them while they read their text."""
+_LOOP_LIMIT = 8
+_VALUE_TEXT = ("$(", "`")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a command stands."""
+
+    state: State
+    via: tuple[str, ...] = ()
+    stdin: Stdin = NOTHING
+    role: Role = "command"
+
+    def inside(self, how: str, **changes: object) -> "Site":
+        via = self.via if self.via[-1:] == (how,) else (*self.via, how)[-24:]
+        return replace(self, via=via, **changes)  # type: ignore[arg-type]  # fields of this class
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What stands around one command: belongs to the outermost of a chain of wrappers."""
+
+    site: Site
+    text: str
+    assignments: tuple[str, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+
+
+@dataclass(slots=True)
+class Walker:
+    budget: Budget
+    units: list[Unit] = field(default_factory=list)
+    functions: dict[str, tuple[Program, str]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    """Command names as written, also of units that never came to be: for the comparison with the second reader."""
+    broken: list[str] = field(default_factory=list)
+    """Scripts that did not read: for the salvage."""
+
+    # -- structure ----------------------------------------------------------------------------------------------
+
+    def program(self, program: Program, site: Site) -> None:
+        self.budget.enter()
+        for pipeline in program.pipelines:
+            self._pipeline(pipeline, site)
+        self.budget.leave()
+
+    def _pipeline(self, pipeline: Pipeline, site: Site) -> None:
+        stdin = site.stdin
+        for place, stage in enumerate(pipeline.stages):
+            self._node(stage, replace(site, stdin=stdin))
+            if place + 1 < len(pipeline.stages):
+                text = printed(stage, site.state, self.budget)
+                stdin = Stdin(None if text is None else Word.of(text, literal=False), piped=True)
+
+    def _node(self, node: Node, site: Site) -> None:
+        self.budget.spend(10)
+        if isinstance(node, Simple):
+            self._simple(node, site)
+        else:
+            self._compound(node, site)
+
+    def _compound(self, node: Compound, site: Site) -> None:
+        for word in node.words:
+            self._expansions(word.parts, site)
+        redirections, stdin = self._redirections(node.redirects, site)
+        if redirections:
+            self._emit(Unit((), "", node.raw[:SEGMENT_LIMIT], site.via, redirections=redirections, role="wrapper"))
+        inside = site.inside(node.kind, stdin=stdin)
+        if node.kind == "function":
+            self._function(node, inside)
+        elif node.kind == "for" and node.name:
+            self._loop(node, inside)
+        else:
+            if node.kind == "test" and any(mark in word.raw for word in node.words for mark in _VALUE_TEXT):
+                self._quoted_code(node)
+            for body in node.bodies:
+                self.program(body, inside)
+
+    def _quoted_code(self, node: Compound) -> None:
+        texts = (part.value for word in node.words for part in word.parts if isinstance(part, Text))
+        if any(mark in text for text in texts for mark in _VALUE_TEXT):
+            self.budget.ask("a test may run what an operand of it holds")
+
+    def _function(self, node: Compound, site: Site) -> None:
+        site.state.functions.add(node.name)
+        self.functions[node.name] = (node.bodies[0], node.raw[:SEGMENT_LIMIT])
+        state = site.state.copy()
+        state.arguments = True
+        self.program(node.bodies[0], replace(site, state=state))
+
+    def _loop(self, node: Compound, site: Site) -> None:
+        values: list[Word] = []
+        for raw in node.words:
+            values.extend(words(raw, site.state, self.budget))
+        known = [word.pieces for word in values if word.known][:_LOOP_LIMIT]
+        for pieces in (*known, *([] if known else [None])):
+            site.state.variables[node.name] = pieces
+            for body in node.bodies:
+                self.program(body, site)
+        if len(known) != len(values):
+            site.state.variables[node.name] = None
+
+    def _expansions(self, parts: tuple[Part, ...], site: Site) -> None:
+        for part in parts:
+            if isinstance(part, Sub):
+                self.budget.exact(f"{part.kind} {'expansion' if part.kind == 'arithmetic' else 'substitution'}")
+                for program in part.programs:
+                    self.program(program, site.inside("substitution", stdin=NOTHING))
+            elif isinstance(part, Param):
+                self._expansions(part.operand, site)
+
+    # -- simple commands ----------------------------------------------------------------------------------------
+
+    def _simple(self, node: Simple, site: Site) -> None:
+        for assignment in node.assignments:
+            for value in assignment.elements or (assignment.value,):
+                self._expansions(value.parts, site)
+            self._variable(assignment.name, single(assignment.value, site.state, self.budget), site)
+        argv: list[Word] = []
+        for raw in node.words:
+            self._expansions(raw.parts, site)
+            argv.extend(words(raw, site.state, self.budget))
+        self._note_name(node.words)
+        redirections, stdin = self._redirections(node.redirects, site)
+        frame = _Frame(
+            replace(site, stdin=stdin),
+            node.raw[:SEGMENT_LIMIT],
+            tuple(item.name for item in node.assignments),
+            redirections,
+        )
+        if argv:
+            self._note_assignments(frame.assignments)
+            if argv[0].text in _SAME_SHELL:
+                assign(node.assignments, site.state, self.budget)
+            self.run(argv, frame)
+            after(argv, site.state)
+            return
+        for name in frame.assignments:
+            if not name.islower():
+                self.budget.exact(variables.reason(name))
+        assign(node.assignments, site.state, self.budget)
+        if redirections or node.words:
+            self._emit(Unit((), "", frame.text, site.via, frame.assignments, redirections, role="wrapper"))
+        if node.words:
+            self.budget.ask("a command name that is not literal")
+
+    def _note_name(self, raws: list[RawWord]) -> None:
+        for raw in raws[:2]:
+            self.names.add("".join(part.value for part in raw.parts if isinstance(part, Text)))
+
+    def _note_assignments(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            if not variables.is_neutral(name):
+                self.budget.exact(variables.reason(name))
+
+    def _variable(self, name: str, value: Word, site: Site) -> None:
+        """Values that some program will read as a script: looked at as a guess."""
+        guess = site.inside(f"variable {name}", role="guess", stdin=NOTHING)
+        if name in variables.SCRIPTS and value.known:
+            self._script(Script(value, f"variable {name}", role="guess"), guess, quiet=True)
+        elif name in variables.PROMPTS:
+            reader = Reader(value.text, self.budget)
+            try:
+                self._expansions(tuple(reader.heredoc_parts()), guess)
+            except BrokenError:
+                self.budget.ask(f"the value of {name}")
+
+    def run(self, argv: list[Word], frame: _Frame) -> None:
+        """One command with its words: the unit it is, and everything it hands over."""
+        self.budget.spend(100 + 12 * len(argv))
+        self.budget.enter()
+        first = argv[0]
+        guess = guessed_name(first)
+        if not first.literal:
+            self.budget.exact("a command name that is not literal")
+            self.budget.ask("a command name that is not literal")
+        if plain(first.text) != first.text or not first.text.isprintable():
+            self.budget.ask("a command name with characters that are not seen")
+        opened = open_command(guess, argv, frame.site.stdin) if guess is not None else Opened()
+        self._notes(opened)
+        self._note_exports(guess, argv)
+        extra = side_doors.needs(guess, argv) if guess is not None else ()
+        for requirement in extra:
+            if requirement.action == "command" or requirement.target is None:
+                self.budget.exact(requirement.reason)
+        self._emit(
+            Unit(
+                argv=tuple(argv),
+                name=guess if first.literal else None,
+                text=frame.text,
+                via=frame.site.via,
+                assignments=frame.assignments,
+                redirections=frame.redirections,
+                extra=extra,
+                touches=side_doors.touches(guess, argv) if guess is not None else (),
+                role=self._role(first, opened, frame.site),
+                cwd=frame.site.state.cwd,
+            )
+        )
+        self._follow(opened, frame)
+        self._call(guess, argv, frame.site)
+        self.budget.leave()
+
+    def _call(self, name: str | None, argv: list[Word], site: Site) -> None:
+        """A function of the line: its body once more, as a guess, with the arguments of this call."""
+        how = f"call {name}"
+        if name is None or name not in self.functions or how in site.via:
+            return
+        state = site.state.copy()
+        state.give(tuple(argv[1:]))
+        self.program(self.functions[name][0], site.inside(how, role="guess", state=state))
+
+    def _role(self, first: Word, opened: Opened, site: Site) -> Role:
+        """A wrapper is passed over only where its name can mean nothing else than the system's own program."""
+        trusted = "/" not in first.text or first.text.rpartition("/")[0] + "/" in _TRUSTED_FOLDERS
+        own = first.text in site.state.functions
+        if opened.transparent and opened.commands and first.literal and trusted and not own and site.role == "command":
+            return "wrapper"
+        return site.role
+
+    def _notes(self, opened: Opened) -> None:
+        for reason in opened.ask:
+            self.budget.ask(reason)
+        for reason in opened.exact:
+            self.budget.exact(reason)
+        self._note_assignments(tuple(opened.assignments))
+
+    def _note_exports(self, name: str | None, argv: list[Word]) -> None:
+        """Variables that later commands inherit."""
+        if name in DECLARING:
+            words = [word.text.partition("=") for word in argv[1:] if not word.text.startswith("-")]
+            self._note_assignments(tuple(word for word, equals, _ in words if equals or name == "export"))
+
+    def _follow(self, opened: Opened, frame: _Frame) -> None:
+        state = frame.site.state
+        if opened.cwd is not None:
+            state = state.copy()
+            state.cwd = opened.cwd
+        for command, via, role in opened.commands:
+            role = "guess" if frame.site.role == "guess" else role
+            site = frame.site.inside(via, role=role, state=state)
+            self.run(command, _Frame(site, frame.text, (*frame.assignments, *opened.assignments)))
+        for script in opened.scripts:
+            role = "guess" if frame.site.role == "guess" else script.role
+            stdin = NOTHING if script.via.endswith("<<") else frame.site.stdin
+            self._script(script, frame.site.inside(script.via, role=role, state=state, stdin=stdin))
+
+    # -- scripts ------------------------------------------------------------------------------------------------
+
+    def _script(self, script: Script, site: Site, *, quiet: bool = False) -> None:
+        text = self._script_text(script, site)
+        if text is None:
+            self.budget.ask("a script that is not literal")
+            return
+        if not script.bash or ("$'" in text and script.via.split(" ")[0] not in {"bash", "eval", "trap", "source"}):
+            self.budget.ask("a script that bash does not read")
+        state = site.state if script.via == "eval" else site.state.copy()
+        if script.via != "eval":
+            state.give(script.arguments)
+            if script.zero is not None:
+                state.variables["0"] = script.zero.pieces
+        depth = self.budget.depth
+        reader = Reader(text, self.budget)
+        try:
+            program = reader.program(frozenset())
+            if not reader.done():
+                raise BrokenError("a script does not end where it should")
+            if reader.pending:
+                self.budget.ask("a here-document is not closed")
+        except BrokenError:
+            self.budget.depth = depth
+            program = Program(reader.finished)
+            if not quiet:
+                self.budget.ask("a script that does not read")
+                self.broken.append(text)
+        self.program(program, replace(site, state=state))
+
+    def _script_text(self, script: Script, site: Site) -> str | None:
+        word = script.text
+        if script.via.endswith("<()"):
+            self.budget.ask("a script that a substitution prints")
+            reader = Reader(word.text[2:-1], self.budget)
+            try:
+                return site.state.output(reader.program(frozenset()), site.state)
+            except BrokenError:
+                return None
+        if not word.literal and script.role != "guess":
+            self.budget.ask("a script that is not literal")
+        return word.text
+
+    # -- redirections -------------------------------------------------------------------------------------------
+
+    def _redirections(self, redirects: list[Redirect], site: Site) -> tuple[tuple[Redirection, ...], Stdin]:
+        found: list[Redirection] = []
+        stdin = site.stdin
+        for redirect in redirects:
+            self._expansions(redirect.target.parts, site)
+            if redirect.body is not None:
+                self._expansions(redirect.body.parts, site)
+            one, given = redirection(redirect, site.state, self.budget)
+            found.append(one)
+            if given is not None:
+                stdin = given
+        return tuple(found), stdin
+
+    def _emit(self, unit: Unit) -> None:
+        if len(self.units) >= UNIT_LIMIT:
+            raise TooMuchError("the line holds too many commands")
+        self.units.append(unit)
