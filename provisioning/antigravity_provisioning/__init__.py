@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ._asset import Asset
     from .errors import ProvisioningError
     from .locate import LocateError, OfficialServer
     from .progress import Progress, Report
-    from .releases import Asset
     from .store import Installed, Store
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Asset": "releases",
+    "Asset": "_asset",
     "Installed": "store",
     "LocateError": "locate",
     "OfficialServer": "locate",

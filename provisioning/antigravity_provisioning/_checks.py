@@ -14,8 +14,8 @@ from ._receipt import Receipt, ReceiptFile, is_plain_path
 from .errors import ProvisioningError
 
 if TYPE_CHECKING:  # `locate` loads this module when a plugin starts
+    from ._asset import Asset
     from .archive import FileEntry
-    from .releases import Asset
 
 
 def take_stock(asset: "Asset", staging: Path, entries: Sequence["FileEntry"]) -> Receipt:
@@ -74,7 +74,10 @@ def foreign(status: os.stat_result) -> str:
         return ""  # the user's own profile folder is protected by its access list
     if status.st_uid not in (os.geteuid(), 0):
         return "belongs to another user"
-    return "can be written by every user" if status.st_mode & stat.S_IWOTH else ""
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by every user"
+    # Nothing that is made here is open to a group, whoever belongs to it.
+    return "can be written by other users of its group" if status.st_mode & stat.S_IWGRP else ""
 
 
 def is_folder(path: Path) -> bool:

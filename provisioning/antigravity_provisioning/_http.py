@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from ._asset import Asset
 from ._part import Validator, validator_of
 from .errors import Reason
-from .releases import Asset
 
 if TYPE_CHECKING:
     import httpx2
 
+#: Stands in a message for the archive's address, which is known where the message leaves this wing.
+ADDRESS: Final = "{address}"
 #: What a person can do when the network does not give the archive.
-OFFLINE: Final = (
-    "On a machine without this network, fetch the archive elsewhere and run `antigravity-acp install --from FILE.zip`."
-)
+OFFLINE: Final = f"Or fetch {ADDRESS} on another machine and run `antigravity-acp install --from FILE.zip`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,9 @@ def make_client(url: str, patience: Patience) -> "httpx2.AsyncClient":
     try:
         return httpx2.AsyncClient(
             verify=context,
-            # A proxy can never reach this machine's own loopback.
-            trust_env=not is_loopback(urlsplit(url).hostname or ""),
+            # Chosen here: the library refuses to start for any proxy that it does not know, also one for other URLs.
+            proxy=_proxy_for(url),
+            trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(
                 connect=patience.connect_s, read=patience.read_s, write=patience.write_s, pool=patience.connect_s
@@ -144,6 +145,19 @@ def make_client(url: str, patience: Patience) -> "httpx2.AsyncClient":
             "The proxy that the environment names cannot be used: it must be a URL with http:// or https://. Correct "
             "HTTPS_PROXY or ALL_PROXY.",
         ) from None
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment, or the system, names for an ``https`` URL, ``None`` for a direct connection."""
+    from urllib.request import getproxies, proxy_bypass
+
+    host = urlsplit(url).hostname or ""
+    # A proxy can never reach this machine's own loopback.
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    given = proxies.get("https") or proxies.get("all") or ""
+    return f"http://{given}" if given and "://" not in given else given or None
 
 
 def request_headers(offset: int, validator: Validator | None) -> dict[str, str]:

@@ -1,41 +1,19 @@
 """Archives that are on this machine already: the finished one of an earlier call, and a file that the user has.
 
-Owns: `off_loop`, by which this wing's downloads touch the disk, and reading whole files through it in pieces. A file is
-believed only after its size and its hash were computed from the bytes that are used.
+Owns: reading whole files in pieces; everything blocks. A file is believed only after its size and its hash were
+computed from the bytes that are used.
 """
 
-import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from . import _publish
+from ._asset import Asset
 from ._http import AttemptError
 from ._part import PIECE, create_own, remove_file
-from .releases import Asset
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-async def off_loop(call: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Run in a thread. A cancellation waits until the thread is done, so nothing is used or closed under its hands."""
-    work = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
-    cancelled: asyncio.CancelledError | None = None
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not work.cancelled():
-            work.exception()
-        raise cancelled
-    return work.result()
 
 
 class Finished:

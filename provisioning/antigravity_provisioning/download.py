@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from . import _http
+from ._asset import Asset
 from ._http import AttemptError, Patience
-from ._local import Copy, Finished, off_loop
+from ._local import Copy, Finished
 from ._pace import Drip, Reporter
 from ._part import Part, PartInUseError, Validator, validator_of
+from ._threads import off_loop
 from .errors import ProvisioningError
 from .progress import Report, quiet
-from .releases import Asset
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,7 +51,7 @@ async def download(asset: Asset, folder: Path, *, report: Report = quiet, patien
     if urlsplit(asset.url).scheme != "https":
         raise ProvisioningError("download", "content", "The archive has no HTTPS address; nothing else is used.")
     patience = patience or PATIENCE
-    with _told():
+    with _told(asset):
         if (ready := await _already_there(asset, folder, report, patience)) is not None:
             return ready
         part = Part(folder, asset.sha256, asset.url, asset.size)
@@ -70,7 +71,7 @@ async def copy_in(
     """
     copy = Copy(asset, source, folder)
     pace = Reporter(report, "verify", asset.size, patience or PATIENCE)
-    with _told():
+    with _told(asset):
         try:
             await off_loop(copy.open)
             while await off_loop(copy.step):
@@ -258,12 +259,13 @@ class _Body:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(asset: Asset) -> Iterator[None]:
     """Faults of the network and of the disk, as the error of this wing."""
     try:
         yield
     except AttemptError as fault:
-        raise ProvisioningError("download", fault.reason, fault.message) from None
+        message = fault.message.replace(_http.ADDRESS, asset.url)
+        raise ProvisioningError("download", fault.reason, message) from None
     except PartInUseError:
         raise ProvisioningError(
             "download", "busy", "Another process downloads the same archive. Wait for it, or end it."

@@ -5,30 +5,22 @@ stays but what was downloaded so far, which the next call resumes. A complete in
 network. Never: chooses an address or another release, changes a folder that is published, signs in.
 """
 
-import asyncio
 import re
-import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
 
 from . import _publish, download, machine, releases
 from . import archive as archives
+from ._asset import Asset
 from ._locking import locked
+from ._threads import off_loop, stoppable
 from .errors import ProvisioningError
 from .locate import OfficialServer
 from .progress import Progress, Report, quiet
-from .releases import Asset
 from .store import Installed, Store
 
 #: Starts a server for one ``initialize`` and gives the name and the version that it answers with.
 Prove = Callable[[OfficialServer], Awaitable[tuple[str, str]]]
-
-T = TypeVar("T")
-
-#: Seconds that a cancelled call waits for its thread, which asks many times a second whether it should stop.
-_STOP_S: Final = 30.0
 
 
 async def install(
@@ -55,7 +47,7 @@ async def install(
     if installed is None or (prove is not None and not installed.proven):
         report(Progress("check"))
         machine.check_cpu(asset)
-        await _in_thread(lambda _: store.prepare())
+        await off_loop(store.prepare)
         async with locked(store.lock, report=report):
             installed = await _whole(asset, store, verify=verify, report=report)
             if installed is None:
@@ -70,7 +62,7 @@ async def install(
                         f"The installed server answers as another version than {asset.version}, which was pinned. Run "
                         "`antigravity-acp install --verify`.",
                     )
-                await _in_thread(lambda _: store.record(asset, agent, version))
+                await off_loop(store.record, asset, agent, version)
     report(Progress("done"))
     return official(installed)
 
@@ -86,9 +78,9 @@ async def uninstall(store: Store | None = None, *, report: Report = quiet) -> li
         raise ProvisioningError("disk", "disk", reason)
     if not store.root.is_dir():
         return []
-    await _in_thread(lambda _: store.prepare())
+    await off_loop(store.prepare)
     async with locked(store.lock, report=report):
-        return await _in_thread(lambda _: store.clear())
+        return await off_loop(store.clear)
 
 
 def official(installed: Installed) -> OfficialServer:
@@ -103,10 +95,10 @@ def _is_version(reported: str, pinned: str) -> bool:
 
 async def _whole(asset: Asset, store: Store, *, verify: bool, report: Report) -> Installed | None:
     """What is there, once nobody else can change it; what dead installers left is deleted."""
-    await _in_thread(lambda _: store.sweep(asset))
+    await off_loop(store.sweep, asset)
     installed = store.find(asset)
     if installed is not None and verify:
-        faults = await _in_thread(lambda stop: store.verify(asset, report=report, cancelled=stop))
+        faults = await stoppable(lambda stop: store.verify(asset, report=report, cancelled=stop))
         return None if faults else installed
     return installed
 
@@ -121,38 +113,13 @@ async def _obtain(asset: Asset, store: Store, archive: Path | None, report: Repo
     staging = store.staging()
     try:
         required = (asset.command, *asset.siblings)
-        entries = await _in_thread(
+        entries = await stoppable(
             lambda stop: archives.unpack(source, staging, required=required, report=report, cancelled=stop)
         )
         report(Progress("publish"))
-        installed = await _in_thread(lambda _: store.publish(asset, staging, entries))
+        installed = await off_loop(store.publish, asset, staging, entries)
     except BaseException:
-        await _in_thread(lambda _: _publish.remove(staging))
+        await off_loop(_publish.remove, staging)
         raise
-    await _in_thread(lambda _: _publish.remove(source))
+    await off_loop(_publish.remove, source)
     return installed
-
-
-async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Run blocking work; when the caller is cancelled the work is told, and awaited before the cancellation goes on.
-
-    :param work: takes the question whether to stop.
-    """
-    stop = threading.Event()
-    running = asyncio.get_running_loop().run_in_executor(None, work, stop.is_set)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        stop.set()
-        await _ended(running)
-        raise
-
-
-async def _ended(running: "asyncio.Future[T]") -> None:
-    """Bounded, and not to be cut short by further cancellations."""
-    deadline = asyncio.get_running_loop().time() + _STOP_S
-    while not running.done() and (left := deadline - asyncio.get_running_loop().time()) > 0:
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({running}, timeout=left)
-    if running.done() and not running.cancelled():
-        running.exception()  # somebody has looked at it

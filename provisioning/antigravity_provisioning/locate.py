@@ -8,7 +8,9 @@ Facts about the server: the archive holds two programs that must stay side by si
 ``antigravity-acp``).
 """
 
+import glob
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +24,8 @@ VARIABLE: Final = "AGY_ACP_BIN"
 _STEM: Final = "agy_acp_server"
 _HARNESS: Final = "localharness_external"
 _CACHE: Final = "the cache of `antigravity-acp install`"
+_AGY_ON_PATH: Final = " The program `agy` on PATH is Antigravity's command line, which does not speak ACP."
+_HALF: Final = f" A copy that lies there was passed over: `{_HARNESS}` must lie beside the server, both executable."
 
 Source = Literal["explicit", "environment", "path", "folder", "cache"]
 
@@ -66,11 +70,13 @@ def locate(
     platform: str = sys.platform,
     home: Path | None = None,
     store: "Store | None" = None,
+    proven: bool = False,
 ) -> OfficialServer:
     """Find a server: ``explicit``, ``AGY_ACP_BIN``, ``PATH``, the user folders that installers use, our own cache.
 
     :param explicit: path of a server or of the directory it lies in. :param environ: the process's own when left out.
     :param home: another user's home; then only a ``store`` that is given is looked into as the cache.
+    :param proven: of our own cache only a server that has answered `initialize` from there, for who would install it.
     :raises LocateError: with what was searched and what to do; an explicit one that is broken is not replaced.
     """
     environment = os.environ if environ is None else environ
@@ -79,21 +85,21 @@ def locate(
         (environment.get(VARIABLE, ""), "environment", f"The server that {VARIABLE} names"),
     ):
         if value.strip():
-            path = Path(value.strip()).expanduser()
+            path = Path(os.path.expanduser(value.strip()))
             if fault := _wrong_program(path):
                 raise LocateError(f"{label} {fault}", explicit=True)
             if fault := _fault(path := _inside(path, platform), platform):
-                raise LocateError(f"{label} {fault}", explicit=True, halves=int(path.is_file()))
+                raise LocateError(f"{label} {fault}", explicit=True, halves=int(os.path.isfile(path)))
             return _server(path, platform, "explicit" if source == "explicit" else "environment")
-    user = Path.home() if home is None else home
+    user = Path(os.path.expanduser("~")) if home is None else home
     halves = 0
     for path, found_by in _candidates(environment, platform, user):
-        if not path.is_file():
+        if not os.path.isfile(path):
             continue
         if not _fault(path, platform):
             return _server(path, platform, found_by)
         halves += 1
-    cached, damage = _cached(store) if store is not None or home is None else (None, "")
+    cached, damage = _cached(store, proven) if store is not None or home is None else (None, "")
     if cached is not None:
         return cached
     searched = (
@@ -102,9 +108,9 @@ def locate(
         *(label for label, _ in _folders(environment, platform, user)),
         _CACHE,
     )
-    incomplete = f" {halves} incomplete copies were skipped: `{_HARNESS}` must lie beside the server." if halves else ""
+    hints = (_AGY_ON_PATH if shutil.which("agy", path=environment.get("PATH", "")) else "") + (_HALF if halves else "")
     raise LocateError(
-        f"none was found in {'; '.join(searched)}.{incomplete}{damage} Run `antigravity-acp install`; or set `command` "
+        f"none was found in {'; '.join(searched)}.{hints}{damage} Run `antigravity-acp install`; or set `command` "
         f"or {VARIABLE} to a server that is on this machine (ACP registry, entry `antigravity-acp`; its two files must "
         "stay together).",
         explicit=False,
@@ -123,7 +129,7 @@ def _folders(environ: Mapping[str, str], platform: str, home: Path) -> list[tupl
         local = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
         return [(rf"%LOCALAPPDATA%\{_STEM}", [local / _STEM]), (r"%LOCALAPPDATA%\agy\bin", [local / "agy" / "bin"])]
     opt = home / ".local" / "opt"
-    unpacked = sorted((path for path in opt.glob("agy-acp-server*") if path.is_dir()), reverse=True)
+    unpacked = sorted((Path(path) for path in glob.glob(f"{glob.escape(str(opt))}/agy-acp-server*/")), reverse=True)
     return [
         ("~/.local/bin", [home / ".local" / "bin"]),
         (f"~/.local/share/{_STEM}", [home / ".local" / "share" / _STEM]),
@@ -136,10 +142,12 @@ def _candidates(
 ) -> Iterator[tuple[Path, Literal["path", "folder"]]]:
     separator = ";" if platform == "win32" else ":"
     for folder in environ.get("PATH", "").split(separator):
-        # An empty entry means the current directory, which is nobody's installation.
-        if folder:
+        # An empty or relative entry leads wherever the host happens to be at work, which is nobody's installation.
+        if os.path.isabs(folder):
             for name in _names(platform):
                 yield Path(folder) / name, "path"
+    if not home.is_absolute():  # nobody knows where this user's home is
+        return
     for _, folders in _folders(environ, platform, home):
         for directory in folders:
             for name in _names(platform):
@@ -148,8 +156,9 @@ def _candidates(
 
 def _inside(path: Path, platform: str) -> Path:
     """The server in a directory, or the path itself."""
-    if path.is_dir():
-        return next((path / name for name in _names(platform) if (path / name).is_file()), path / _names(platform)[-1])
+    if os.path.isdir(path):
+        inside = [path / name for name in _names(platform)]
+        return next((program for program in inside if os.path.isfile(program)), inside[-1])
     return path
 
 
@@ -164,12 +173,12 @@ def _wrong_program(path: Path) -> str:
 
 def _fault(path: Path, platform: str) -> str:
     """Why a server cannot be used, ``""`` when it can."""
-    if not path.is_file():
-        return "does not exist. Correct the path."
+    if not os.path.isfile(path):
+        return "does not exist, or cannot be reached by this user. Correct the path."
     if platform != "win32" and not os.access(path, os.X_OK):
         return "is not executable. Run `chmod +x` on it and on its sibling."
     harness = _harness(path, platform)
-    if not harness.is_file():
+    if not os.path.isfile(harness):
         return f"lacks its sibling `{harness.name}`. Unpack the whole archive into one folder."
     if platform != "win32" and not os.access(harness, os.X_OK):
         return f"has a sibling `{harness.name}` that is not executable. Run `chmod +x` on it."
@@ -178,10 +187,15 @@ def _fault(path: Path, platform: str) -> str:
 
 def _harness(path: Path, platform: str) -> Path:
     # A link on PATH leads to the folder where the two lie together.
-    return path.resolve().parent / (f"{_HARNESS}.exe" if platform == "win32" else _HARNESS)
+    return _resolved(path).parent / (f"{_HARNESS}.exe" if platform == "win32" else _HARNESS)
 
 
-def _cached(store: "Store | None") -> tuple[OfficialServer | None, str]:
+def _resolved(path: Path) -> Path:
+    # Like every look at a path here, not pathlib's: that raises for a folder that this user may not enter.
+    return Path(os.path.realpath(path))
+
+
+def _cached(store: "Store | None", proven: bool) -> tuple[OfficialServer | None, str]:
     """The pinned release where it was installed and is whole; else a sentence when something is there that is not."""
     from . import releases
     from .errors import ProvisioningError
@@ -193,13 +207,15 @@ def _cached(store: "Store | None") -> tuple[OfficialServer | None, str]:
         return None, ""  # no release for this platform, so none can be there
     store = Store() if store is None else store
     installed = store.find(asset)
-    if installed is not None:
+    if installed is not None and (installed.proven or not proven):
         return OfficialServer(installed.server, installed.harness, asset.args, "cache"), ""
     health = store.health(asset)
-    return None, "" if health == "absent" else f" What lies in the cache cannot be used ({health})."
+    if health == "absent":
+        return None, ""
+    return None, f" What lies in the cache cannot be used ({health}). {store.unsafe()}".rstrip()
 
 
 def _server(path: Path, platform: str, source: Source) -> OfficialServer:
-    resolved = path.resolve()
+    resolved = _resolved(path)
     args = ("--uid=",) if platform.startswith("linux") else ()
     return OfficialServer(resolved, _harness(resolved, platform), args, source)

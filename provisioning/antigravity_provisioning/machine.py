@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from ._asset import Asset
 from .errors import ProvisioningError
-from .releases import Asset
 
 #: Room that stays free beside the archive and its files, bytes.
 MARGIN: Final = 256 << 20
@@ -94,7 +94,7 @@ def check_disk(folder: Path, need: int) -> None:
     """
     existing = _nearest_existing(folder)
     try:
-        free = shutil.disk_usage(existing).free
+        free = free_space(existing)
     except OSError as error:
         raise ProvisioningError(
             "disk", "disk", f"The file system of {existing} cannot be read ({error.strerror or 'error'}). Check it."
@@ -106,6 +106,11 @@ def check_disk(folder: Path, need: int) -> None:
             f"{existing} has {_mb(free)} MB free and {_mb(need)} MB are needed. Free {_mb(need - free)} MB, or choose "
             "another cache folder.",
         )
+
+
+def free_space(folder: Path) -> int:
+    """Bytes that this user may still write where a folder is, or would be. :raises OSError: nobody can say."""
+    return shutil.disk_usage(_nearest_existing(folder)).free
 
 
 def describe() -> dict[str, Any]:
@@ -130,7 +135,8 @@ def _mb(size: int) -> int:
 
 def _nearest_existing(folder: Path) -> Path:
     folder = Path(os.path.abspath(folder))
-    return next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    # Not pathlib's look, which raises below a folder that this user may not enter.
+    return next((path for path in (folder, *folder.parents) if os.path.exists(path)), folder)
 
 
 def _linux_flag(flag: str) -> bool | None:

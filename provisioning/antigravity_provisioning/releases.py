@@ -13,9 +13,10 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ._asset import Asset
 from .errors import ProvisioningError
 
 #: The only host that an archive may come from.
@@ -27,27 +28,6 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}")
 _PLATFORM: Final = re.compile(r"(?:darwin|linux|windows)-(?:aarch64|x86_64)")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-
-
-class Asset(NamedTuple):
-    """The archive of one platform.
-
-    :param size: bytes of the archive. :param sha256: of the archive, 64 hexadecimal digits in lower case.
-    :param sha256_source: who computed it; Google publishes none.
-    :param command: file name of the server in the archive. :param args: arguments that it needs.
-    :param siblings: file names that must lie beside it. :param unpacked: bytes of all files, 0 when not known.
-    """
-
-    version: str
-    platform: str
-    url: str
-    size: int
-    sha256: str
-    sha256_source: str
-    command: str
-    args: tuple[str, ...]
-    siblings: tuple[str, ...]
-    unpacked: int
 
 
 def parse(text: str) -> dict[str, Asset]:

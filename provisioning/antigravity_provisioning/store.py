@@ -45,10 +45,11 @@ from .errors import ProvisioningError
 from .progress import Progress, Report, quiet
 
 if TYPE_CHECKING:  # `locate` loads this module when a plugin starts
+    from ._asset import Asset
     from .archive import FileEntry
-    from .releases import Asset
 
 _HARNESS: Final = "localharness_external"
+_UNTRUSTED: Final = "{folder} {fault}, who could put another program there. Delete it, or correct its permissions."
 
 #: ``unsafe``: somebody else could write there, so nothing in it is used. ``partial``: begun and not finished.
 Health = Literal["unsafe", "absent", "partial", "damaged", "unproven", "proven"]
@@ -71,7 +72,11 @@ def default_root() -> Path:
     """The user's cache folder: ``~/.cache/antigravity-acp`` on Linux (``XDG_CACHE_HOME``), its likes elsewhere."""
     import platformdirs
 
-    return platformdirs.user_cache_path("antigravity-acp", appauthor=False)
+    try:
+        return platformdirs.user_cache_path("antigravity-acp", appauthor=False)
+    except RuntimeError:
+        # A user without a home, as in containers; a place that :meth:`Store.unsafe` refuses, with what to do.
+        return Path("antigravity-acp")
 
 
 class Store:
@@ -173,8 +178,15 @@ class Store:
         except UnreadableError:
             return None
 
+    def size(self) -> int:
+        """Bytes of everything below the root; what cannot be read counts nothing."""
+        return _publish.size_of(self.root)
+
     def unsafe(self) -> str:
         """Why nothing below the root may be trusted, and what to do; ``""`` when it may. Never raises."""
+        if not self.root.is_absolute():
+            # Whoever made the current directory would choose the program.
+            return "Nobody knows where this user's home is. Set HOME, or XDG_CACHE_HOME, to a whole path."
         for folder in (self.root, self.servers):
             try:
                 status = folder.lstat()
@@ -185,7 +197,7 @@ class Store:
             if not stat.S_ISDIR(status.st_mode):
                 return f"{folder} is a link or not a folder. Delete it; set XDG_CACHE_HOME to use another disk."
             if fault := foreign(status):
-                return f"{folder} {fault}, who could put another program there. Delete it, or correct its permissions."
+                return _UNTRUSTED.format(folder=folder, fault=fault)
         return ""
 
     # Changes, for the holder of the lock.
@@ -203,7 +215,8 @@ class Store:
                 if not os.path.lexists(folder):
                     folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise _publish.disk_fault("disk", error, f"The folder {self.root} cannot be made") from None
+            what = f"The folder {self.root} cannot be made; XDG_CACHE_HOME may name another place"
+            raise _publish.disk_fault("disk", error, what) from None
         if reason := self.unsafe():  # somebody was faster
             raise ProvisioningError("disk", "disk", reason)
 
@@ -332,8 +345,11 @@ class Store:
             if os.path.lexists(folder) and not stat.S_ISDIR(folder.lstat().st_mode):
                 folder.unlink()
             folder.mkdir(mode=0o700, exist_ok=True)
+            fault = foreign(folder.lstat())
         except OSError as error:
             raise _publish.disk_fault("disk", error, f"The folder {folder} cannot be made") from None
+        if fault:
+            raise ProvisioningError("disk", "disk", _UNTRUSTED.format(folder=folder, fault=fault))
 
     def _slot(self, area: Path, *, make: bool) -> Path:
         """A name in an area that nobody has; as an empty folder when ``make``."""

@@ -195,6 +195,34 @@ async def test_a_spawn_that_fails_leaves_no_directory(tmp_path: Path) -> None:
         assert argv[0] not in caught.value.message
 
 
+@pytest.mark.skipif(os.name == "nt", reason="how POSIX starts programs")
+@pytest.mark.parametrize(
+    ("content", "mode", "words"),
+    [
+        (None, 0, "there is no such file"),
+        # An ELF program of another C library looks the same to the system: its loader is missing.
+        (b"#!/nonexistent/loader\n", 0o755, "not the loader that it names"),
+        (b"\x7fELF\x02\x01\x01 cut", 0o755, "damaged"),
+        (b"", 0o755, "damaged"),
+        (b"#!/bin/sh\n", 0o644, "chmod"),
+    ],
+    ids=["missing", "no loader", "cut", "empty", "no permission"],
+)
+async def test_a_program_that_the_system_refuses_is_told_with_the_reason(
+    tmp_path: Path, content: bytes | None, mode: int, words: str
+) -> None:
+    from antigravity_acp.contract import LlmError
+
+    program = tmp_path / "agent"
+    if content is not None:
+        program.write_bytes(content)
+        program.chmod(mode)
+    with pytest.raises(LlmError, match=words) as caught:
+        await AgentProcess.start(AgentCommand((str(program),)), dispose_grace_ms=100)
+    assert caught.value.code == "ACP_BINARY_MISSING"
+    assert str(tmp_path) not in caught.value.message
+
+
 def test_the_host_may_be_a_thread() -> None:
     """Some hosts run their loop in a thread of their own."""
     code = (

@@ -72,6 +72,20 @@ def test_a_line_without_end_costs_no_memory_and_hides_nothing_that_comes_after_i
     assert finder.feed(f" {URL}\n{URL}\n".encode()) == [LINK]
 
 
+@pytest.mark.parametrize("number", ["0", "{}"], ids=["one link", "many links"])
+def test_links_without_end_are_read_a_few_times(monkeypatch: pytest.MonkeyPatch, number: str) -> None:
+    from antigravity_acp.acp import _link
+
+    read: list[str] = []
+    real = _link.read_link
+    monkeypatch.setattr(_link, "read_link", lambda url: read.append(url) or real(url))
+    finder = LinkFinder()
+    flood = "".join(f"{URL}&n={number.format(n)}\n" for n in range(10_000)).encode()
+    found = [link for at in range(0, len(flood), 65_536) for link in finder.feed(flood[at : at + 65_536])]
+    assert 1 <= len(found) <= 8
+    assert len(read) == len(found) == len({link.url for link in found})
+
+
 @pytest.mark.parametrize(
     "url",
     [

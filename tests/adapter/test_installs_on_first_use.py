@@ -18,8 +18,7 @@ from antigravity_acp.acp import launch
 from antigravity_acp.adapter import AntigravityAdapter
 from antigravity_acp.contract import LlmError, Notice
 from antigravity_acp.settings import Settings
-from antigravity_provisioning import releases
-from antigravity_provisioning.releases import Asset
+from antigravity_provisioning import Asset, releases
 from antigravity_provisioning.store import Store
 
 
@@ -231,6 +230,35 @@ async def test_auto_answers_with_the_engine_when_the_installation_fails(
     failed = [notice for notice in notices if notice.code == "install.failed"]
     assert [notice.level for notice in failed] == ["warning"]
     assert "404" in failed[0].message
+
+
+async def test_auto_answers_with_the_engine_as_long_as_what_was_installed_has_not_answered(
+    bare: Path, published: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "unused")
+    stand_in = official_program(bare)
+    monkeypatch.setattr(launch, "_engine_program", lambda: (stand_in,))
+    notices: list[Notice] = []
+    switch = bare / "switch"
+    # As on a system whose C library is too old: it is whole, and it never starts.
+    with serve(data_of(bare, server_program(shell=f"[ -f {switch} ] || exit 127"))) as server:
+        asset = published(server)
+        adapter = AntigravityAdapter(Settings.from_mapping(), notify=notices.append)
+        async with _disposed(adapter):
+            assert (await Conversation(adapter, session_id="a").play({"say": "the engine"})).text == "the engine"
+            # Three at once: the process of the first one is not enough, so more are started.
+            chats = [Conversation(adapter, session_id=f"s{n}") for n in range(3)]
+            replies = await asyncio.gather(*(chat.play({"say": "the engine"}) for chat in chats))
+            assert [reply.text for reply in replies] == ["the engine"] * 3
+            assert adapter.diagnostics()["process_starts"] >= 3
+        assert [notice.code for notice in notices].count("install.failed") == 1
+        assert Store().health(asset) == "unproven"
+        # Another day, mended: it is proven without another download, and used.
+        switch.touch()
+        async with running(Settings.from_mapping()) as again:
+            assert (await Conversation(again).play({"say": "the server"})).text == "the server"
+        assert Store().health(asset) == "proven"
+        assert len(server.requests) == 1
 
 
 async def test_auto_without_an_alternative_tells_of_the_installation(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from helpers.archives import HARNESS
-from helpers.cli import BOUND, events, one_line
+from helpers.cli import BOUND, COMMAND, events, one_line
 from helpers.https_server import Exchange, Server, serve, status
 from helpers.installs import asset_of
 from helpers.machine import Machine
@@ -24,7 +24,7 @@ from antigravity_acp.cli._progress import Events, Lines
 from antigravity_provisioning import releases
 from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.progress import Progress
-from antigravity_provisioning.releases import Asset
+from antigravity_provisioning import Asset
 
 #: The command line with another pinned archive; the only way to have one is to change the program.
 LAUNCHER = """
@@ -234,6 +234,35 @@ def test_where_is_silent_on_stdout_without_a_server_and_touches_nothing(machine:
     assert (told.returncode, [event["code"] for event in events(told.stdout)]) == (2, ["ACP_BINARY_MISSING"])
     assert machine.run("where", "--engine", "embedded").returncode == 2
     assert not machine.cache.exists()
+
+
+def test_where_fails_as_an_event_also_for_settings_that_cannot_be_read(machine: Machine, tmp_path: Path) -> None:
+    told = machine.run("where", "--json", "--settings", str(tmp_path / "none"))
+    assert (told.returncode, [event["code"] for event in events(told.stdout)]) == (2, ["INVALID_SETTINGS"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
+def test_where_prints_the_path_as_the_system_has_it_whatever_the_terminal_can_show(machine: Machine) -> None:
+    program = os.fsencode(machine.bin) + "/agent-é-".encode() + b"\xff"
+    with open(program, "wb") as file:
+        file.write(b"#!/bin/sh\nexit 3\n")
+    os.chmod(program, 0o755)
+    machine.set(PYTHONIOENCODING="ascii")
+    run = [*COMMAND, "where", "--command", os.fsdecode(program)]
+    assert subprocess.run(run, capture_output=True, timeout=BOUND, check=True).stdout == program + b"\n"
+    # Elsewhere it is for a person, and no reason to fail.
+    told = subprocess.run([*COMMAND, "status", *run[-2:]], capture_output=True, timeout=BOUND, check=False)
+    assert b"agent-?-?" in told.stdout
+    assert b"ACP_DISCONNECTED" in told.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of POSIX")
+@pytest.mark.parametrize("flags", [("install", "--from"), ("doctor", "--bundle")], ids=" ".join)
+def test_a_file_that_cannot_be_reached_is_wrong_usage(machine: Machine, tmp_path: Path, flags: tuple[str, str]) -> None:
+    # A permission would not stop the superuser; a name that no file system can have stops everybody.
+    done = machine.run(*flags, str(tmp_path / ("x" * 5000) / "file"))
+    assert done.returncode == 2
+    assert "USAGE" in one_line(done.stderr)
 
 
 def test_where_tells_how_and_a_named_server_wins(machine: Machine, tmp_path: Path) -> None:

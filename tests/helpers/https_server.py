@@ -291,8 +291,11 @@ class Proxy(NamedTuple):
 
 
 @contextlib.contextmanager
-def proxy(port: int, *, refuse: int | None = None, silent: bool = False) -> Iterator[Proxy]:
-    """A proxy that leads every ``CONNECT`` to this loopback port, or refuses with a status, or never answers."""
+def proxy(port: int, *, refuse: int | None = None, silent: bool = False, tls: bool = False) -> Iterator[Proxy]:
+    """A proxy that leads every ``CONNECT`` to this loopback port, or refuses with a status, or never answers.
+
+    :param tls: it speaks TLS itself, with a certificate of the same authority as the servers.
+    """
     targets: list[str] = []
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -323,5 +326,6 @@ def proxy(port: int, *, refuse: int | None = None, silent: bool = False) -> Iter
         finally:
             writer.close()
 
-    with listening(handle) as own:
-        yield Proxy(f"http://127.0.0.1:{own}", targets)
+    options = {"ssl": server_context(_authority(), "127.0.0.1"), "ssl_shutdown_timeout": 0.2} if tls else {}
+    with listening(handle, **options) as own:
+        yield Proxy(f"{'https' if tls else 'http'}://127.0.0.1:{own}", targets)

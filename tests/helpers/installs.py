@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from antigravity_provisioning import machine
+from antigravity_provisioning import Asset, machine
 from antigravity_provisioning.archive import unpack
-from antigravity_provisioning.releases import Asset
 from antigravity_provisioning.store import Installed, Store
 
 from .archives import HARNESS, SERVER, official_layout

@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 from helpers.https_server import Exchange, Server, changed, cut_after, serve, status
 
-from antigravity_provisioning import _local, _pace, _part
+from antigravity_provisioning import Asset, _local, _pace, _part, _threads
 from antigravity_provisioning._http import Patience, is_loopback
 from antigravity_provisioning.download import copy_in, download
 from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.progress import Progress
-from antigravity_provisioning.releases import Asset
 
 SIZE = 200_000
 DATA = b"PK\x03\x04" + random.Random(7).randbytes(SIZE - 4)
@@ -224,7 +223,7 @@ async def test_a_cancellation_waits_for_the_thread_that_writes(tmp_path: Path) -
         begun.set()
         go.wait(10)
 
-    task = asyncio.ensure_future(_local.off_loop(slow))
+    task = asyncio.ensure_future(_threads.off_loop(slow))
     await asyncio.to_thread(begun.wait, 10)
     for _ in range(3):
         task.cancel()
@@ -250,7 +249,7 @@ async def test_a_process_that_is_killed_leaves_a_part_that_the_next_one_continue
         "import asyncio, pathlib, sys\n"
         "from antigravity_provisioning.download import download\n"
         "from antigravity_provisioning._http import Patience\n"
-        "from antigravity_provisioning.releases import Asset\n"
+        "from antigravity_provisioning import Asset\n"
         f"asset = Asset(*{tuple(asset)!r})\n"
         f"asyncio.run(download(asset, pathlib.Path({str(tmp_path)!r}), patience=Patience(block=8192)))\n"
     )

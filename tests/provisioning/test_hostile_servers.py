@@ -24,10 +24,10 @@ from helpers.https_server import (
     status,
 )
 
+from antigravity_provisioning import Asset
 from antigravity_provisioning._http import Patience
 from antigravity_provisioning.download import download
 from antigravity_provisioning.errors import REASONS, ProvisioningError
-from antigravity_provisioning.releases import Asset
 
 SIZE = 100_000
 DATA = b"PK\x03\x04" + random.Random(4).randbytes(SIZE - 4)
@@ -81,6 +81,8 @@ async def outcome(url: str, folder: Path, patience: Patience = FAST) -> str:
     assert refusal.reason in REASONS
     assert "words of the" not in refusal.message.lower()
     assert refusal.message.endswith(".")
+    assert "{" not in refusal.message
+    assert ("--from" in refusal.message) is (f"fetch {url} on another machine" in refusal.message)
     assert refusal.__suppress_context__ or refusal.__context__ is None
     return refusal.reason
 
@@ -547,6 +549,28 @@ async def test_a_proxy_is_used_for_names_and_never_for_loopback(
         for number, host in enumerate(("localhost", "127.0.0.1")):
             assert await outcome(server.url.replace("localhost", host), tmp_path / f"near{number}") == "whole"
         assert len(between.targets) == 1
+
+
+@pytest.mark.parametrize(
+    "others", [{"ALL_PROXY": "socks5://127.0.0.1:1"}, {"all_proxy": "socks://127.0.0.1:1/", "HTTP_PROXY": "ftp://x"}]
+)
+async def test_a_proxy_for_other_urls_need_not_be_one_that_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server, others: dict[str, str]
+) -> None:
+    with serve(DATA, host="dl.example.invalid") as far, proxy(far.port) as between:
+        for name, value in {"HTTPS_PROXY": between.url, **others}.items():
+            monkeypatch.setenv(name, value)
+        assert await outcome(far.url, tmp_path) == "whole"
+        assert len(between.targets) == 1
+
+
+async def test_a_proxy_that_speaks_tls_may_have_a_certificate_of_the_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    with serve(DATA, host="dl.example.invalid") as far, proxy(far.port, tls=True) as between:
+        monkeypatch.setenv("HTTPS_PROXY", between.url)
+        assert await outcome(far.url, tmp_path) == "whole"
+        assert between.targets == [f"dl.example.invalid:{far.port}"]
 
 
 @pytest.mark.parametrize("code", [302, 403, 407, 502])

@@ -22,7 +22,7 @@ INSTALLER = """
 import asyncio, json, sys
 from pathlib import Path
 from antigravity_provisioning.install import install
-from antigravity_provisioning.releases import Asset
+from antigravity_provisioning import Asset
 from antigravity_provisioning.store import Store
 
 asset = Asset(*json.loads(sys.argv[1]))

@@ -145,7 +145,8 @@ def test_a_half_copy_that_was_merely_found_is_skipped_and_mentioned(tmp_path: Pa
         find(tmp_path / "home", path=[tmp_path / "p"])
     error = caught.value
     assert not error.explicit
-    assert "1 incomplete" in str(error)
+    assert "passed over" in str(error)
+    assert "localharness_external" in str(error)
     whole = server(tmp_path / "q")
     assert find(tmp_path / "home", path=[tmp_path / "p", tmp_path / "q"]).path == whole
 
@@ -164,6 +165,77 @@ def test_the_current_directory_is_not_an_installation(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(LocateError):
         locate("", environ={"PATH": f":{tmp_path / 'none'}:"}, platform="linux", home=tmp_path / "home")
+
+
+@pytest.mark.parametrize("entry", [".", "here", "./here"])
+def test_a_relative_entry_of_path_is_not_an_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    server(tmp_path)
+    server(tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocateError):
+        find(tmp_path / "home", path=[Path(entry)])
+
+
+def unreachable(folder: Path) -> list[Path]:
+    """Folders that cannot be looked into; the superuser, whom no permission stops, meets the last ones."""
+    closed = folder / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0)
+    (folder / "loop").symlink_to(folder / "loop")
+    return [closed / "inner", folder / "loop" / "inner", folder / ("x" * 5000)]
+
+
+@posix_only
+@pytest.mark.parametrize("number", range(3))
+def test_a_folder_that_cannot_be_entered_is_passed_over(tmp_path: Path, number: int) -> None:
+    folder = unreachable(tmp_path / "places")[number]
+    whole = server(tmp_path / "q")
+    assert find(tmp_path / "home", path=[folder, tmp_path / "q"]).path == whole
+    assert find(folder, path=[tmp_path / "q"]).path == whole
+    assert not broken(folder).explicit
+    for error in (broken(tmp_path, str(folder / "agy_acp_server.par")), broken(tmp_path, AGY_ACP_BIN=str(folder))):
+        assert error.explicit
+        assert "cannot be reached" in str(error)
+    (tmp_path / "places" / "closed").chmod(0o700)
+
+
+def test_the_home_of_a_user_that_is_not_there_is_a_wrong_path(tmp_path: Path) -> None:
+    assert broken(tmp_path, AGY_ACP_BIN="~nobody-of-this-name/agy_acp_server.par").explicit
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a home is asked for differs")
+def test_without_a_home_nothing_of_the_current_directory_is_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pwd
+
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    given = release(tmp_path / "archives")
+    monkeypatch.setattr(releases, "pinned", lambda: given.asset)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    # A folder that somebody else has made, such as a repository that was cloned.
+    server(tmp_path / "~" / ".local" / "bin")
+    put(Store(tmp_path / "~" / ".cache" / "antigravity-acp"), given)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocateError, match=r"\(unsafe\).* Set HOME") as caught:
+        locate("", environ={"PATH": ""})
+    assert not caught.value.explicit
+    with pytest.raises(ProvisioningError, match="Set HOME"):
+        Store().prepare()
+
+
+@posix_only
+def test_agy_on_path_is_told_from_a_server(tmp_path: Path) -> None:
+    program(tmp_path / "p" / "agy")
+    with pytest.raises(LocateError, match="`agy` on PATH is Antigravity's command line"):
+        find(tmp_path / "home", path=[tmp_path / "p"])
+    assert "`agy` on PATH" not in str(broken(tmp_path / "home"))
 
 
 def test_names_are_recognised_in_any_case() -> None:

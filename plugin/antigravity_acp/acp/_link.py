@@ -18,6 +18,8 @@ import msgspec
 #: Bytes of one line that is looked at, and characters of an address; links of providers take about 1 KiB. What is
 #: longer is passed over as a whole: half a link is none.
 MAX_LINE: Final = 16 * 1024
+#: Links that are told of one sign-in: a person needs one, and an agent may print millions.
+MAX_LINKS: Final = 8
 #: Parameters of one query that are read.
 _MAX_FIELDS: Final = 128
 
@@ -158,7 +160,7 @@ def _shown(host: str) -> str:
 
 
 class LinkFinder:
-    """Finds links in a stream, line by line, wherever its pieces were cut.
+    """Finds links in a stream, each once, line by line, wherever its pieces were cut.
 
     A line that does not end may be the agent's last word before it waits: :meth:`rest` looks at it.
     """
@@ -166,9 +168,12 @@ class LinkFinder:
     def __init__(self) -> None:
         self._line = bytearray()
         self._overlong = False
+        self._found: set[str] = set()
 
     def feed(self, data: bytes) -> list[SignInLink]:
-        """The links of the lines that end in this piece."""
+        """The links of the lines that end in this piece, up to :data:`MAX_LINKS` in all."""
+        if len(self._found) >= MAX_LINKS:
+            return []
         *ended, rest = re.split(rb"[\r\n]", data)
         found: list[SignInLink] = []
         for part in ended:
@@ -181,7 +186,7 @@ class LinkFinder:
 
     def rest(self) -> list[SignInLink]:
         """The links of the line that has not ended yet."""
-        return [] if self._overlong else _links(self._line.decode("utf-8", "replace"))
+        return [] if self._overlong else self._links(self._line.decode("utf-8", "replace"))
 
     def _add(self, part: bytes) -> None:
         self._overlong = self._overlong or len(self._line) + len(part) > MAX_LINE
@@ -190,11 +195,20 @@ class LinkFinder:
         else:
             self._line += part
 
-
-def _links(line: str) -> list[SignInLink]:
-    line = _CSI.sub("", _OSC.sub("", _HYPERLINK.sub(r" \1 ", line)))
-    found = (read_link(_trimmed(match[0])) for match in _URL.finditer(line))
-    return list({link.url: link for link in found if link is not None}.values())
+    def _links(self, line: str) -> list[SignInLink]:
+        if "://" not in line:
+            return []
+        line = _CSI.sub("", _OSC.sub("", _HYPERLINK.sub(r" \1 ", line)))
+        links = []
+        for match in _URL.finditer(line):
+            url = _trimmed(match[0])
+            # Before it is read: an agent may print one link, or many, without end, while the loop serves others.
+            if url in self._found or len(self._found) >= MAX_LINKS:
+                continue
+            if (link := read_link(url)) is not None:
+                self._found.add(url)
+                links.append(link)
+        return links
 
 
 def _trimmed(url: str) -> str:

@@ -1,7 +1,7 @@
 """Listening for the link of a sign-in while an agent may print one.
 
-Owns: a finder, the links that were found already, and one timer. Ends with :meth:`LinkListener.close`.
-Never: keeps what it hears.
+Owns: a finder and one timer. Ends with :meth:`LinkListener.close`.
+Never: keeps what it hears, but for the links.
 """
 
 import asyncio
@@ -10,8 +10,6 @@ from typing import Final
 
 from ._link import LinkFinder, SignInLink
 
-#: Links that are told of one sign-in: a person needs one, and an agent may print millions.
-MAX_LINKS: Final = 8
 #: Seconds without news on stderr after which a line that has not ended is taken as the agent's last word.
 _QUIET_S: Final = 0.5
 
@@ -25,7 +23,6 @@ class LinkListener:
     def __init__(self, found: Callable[[SignInLink], None]) -> None:
         self._found = found
         self._finder = LinkFinder()
-        self._seen: set[str] = set()
         self._quiet: asyncio.TimerHandle | None = None
 
     def hear(self, data: bytes) -> None:
@@ -42,6 +39,4 @@ class LinkListener:
 
     def _tell(self, links: list[SignInLink]) -> None:
         for link in links:
-            if link.url not in self._seen and len(self._seen) < MAX_LINKS:
-                self._seen.add(link.url)
-                self._found(link)
+            self._found(link)

@@ -19,7 +19,7 @@ from ..contract.notices import ignore
 from ..limits import INSTALL_LIMIT_S, INSTALL_RETRY_S
 from ..manifest import manifest
 from ..settings import Settings
-from .launch import AgentCommand, NotInstalled, choose, official_command
+from .launch import AgentCommand, NotInstalled, choose, official_command, without_browser
 
 #: Seconds between two notices of one step, and the progress that is worth one earlier.
 _QUIET_S: Final = 5.0
@@ -54,7 +54,8 @@ class Installer:
 
         :raises LlmError: ``ACP_BINARY_MISSING``, ``ACP_INSTALL_FAILED``, ``ACP_PLATFORM_UNSUPPORTED``.
         """
-        found = choose(settings)
+        # Whole and never answered: the installation is not over, and its last step may be what fails here.
+        found = choose(settings, proven=settings.auto_install)
         if isinstance(found, AgentCommand):
             return found
         if not settings.auto_install:
@@ -161,7 +162,7 @@ async def prove(server: OfficialServer) -> tuple[str, str]:
 
     settings = Settings.from_mapping({"engine": "official"})
     try:
-        client = await AgentClient.start(settings, official_command(server, settings))
+        client = await AgentClient.start(settings, without_browser(official_command(server, settings)))
         try:
             return client.agent_name, client.agent_version
         finally:

@@ -67,9 +67,10 @@ def resolve_command(settings: Settings) -> AgentCommand:
     return found.fallback
 
 
-def choose(settings: Settings) -> AgentCommand | NotInstalled:
+def choose(settings: Settings, *, proven: bool = False) -> AgentCommand | NotInstalled:
     """Find the agent that the settings ask for, or say that it would have to be installed.
 
+    :param proven: a server that was installed and has not answered yet counts as one that is not there.
     :raises LlmError: ``ACP_BINARY_MISSING`` when an installation would not help.
     """
     if settings.command:
@@ -77,7 +78,7 @@ def choose(settings: Settings) -> AgentCommand | NotInstalled:
     if settings.engine == "embedded":
         return _command(_embedded(settings), settings)
     try:
-        server = locate()
+        server = locate(proven=proven)
     except LocateError as error:
         # Somebody pointed at a server: using something else instead would hide their mistake.
         if error.explicit:

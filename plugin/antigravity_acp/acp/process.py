@@ -9,7 +9,9 @@ gh-119710); logs what the agent prints.
 """
 
 import asyncio
+import errno
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -87,7 +89,7 @@ class AgentProcess:
             if isinstance(error, (OSError, ValueError)):
                 raise LlmError(
                     "ACP_BINARY_MISSING",
-                    f"The agent program could not be started ({_reason(error)}). Check `command` and `args`.",
+                    f"The agent program could not be started: {_reason(error, command.argv[0])}.",
                 ) from None
             raise
         return process
@@ -215,11 +217,18 @@ async def _sweep_if_due() -> None:
     await asyncio.wait({asyncio.get_running_loop().run_in_executor(None, _scratch.sweep)}, timeout=_SWEEP_WAIT_S)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, program: str) -> str:
+    """What the system says of a program, and what that means where the words alone mislead."""
     if isinstance(error, FileNotFoundError):
-        return "no such file"
+        if os.path.isfile(program):
+            return "the file is there but not the loader that it names: it is made for another processor or C library"
+        return "there is no such file. Check `command`"
     if isinstance(error, PermissionError):
-        return "not executable"
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return "the system forbids it. Look whether its disk is mounted with `noexec`"
+        return "it is not an executable file. Correct `command`, or run `chmod +x` on it"
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return "it is not a program of this system, or it is damaged. Install it again"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return "invalid command line"
+        return f"{error.strerror}. Check `command` and `args`"
+    return "the command line is not valid. Check `command` and `args`"

@@ -36,7 +36,7 @@ _PLAIN_ARGUMENT: Final = re.compile(r"[\w./\\:+,~ -]{1,200}")
 def check_target(given: str, *, force: bool) -> Path:
     """Refuse at once what would be refused in the end. :raises CliError: ``USAGE``."""
     path = Path(given)
-    if path.is_dir() or not path.parent.is_dir():
+    if os.path.isdir(path) or not os.path.isdir(path.parent):
         raise CliError("USAGE", f"--bundle: {given} cannot be a file: choose one in a folder that is there.")
     if os.path.lexists(path) and not force:
         raise CliError("USAGE", f"--bundle: {given} is there already. Choose another name, or add --force.")

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from antigravity_acp.acp.launch import has_engine, has_model
 from antigravity_acp.contract import LlmError
 from antigravity_acp.settings import Settings
-from antigravity_provisioning import releases
+from antigravity_provisioning import Asset, releases
 from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.store import Store
 
@@ -77,7 +77,7 @@ async def _rows(settings: Settings, report: Report, look: Look) -> None:
         what = error.code if isinstance(error, LlmError) else type(error).__name__
         report.add(Row("agent", "fail", f"looking at it went wrong ({what})", "Report this, with `--bundle FILE`."))
     _guarded(report, "engine", lambda: report.add(engine_row(subject, settings)))
-    _add_all(report, "beside", beside_rows(Path.home()))
+    _add_all(report, "beside", beside_rows(_home()))
 
 
 def pair_row(subject: Subject | None, settings: Settings) -> Row:
@@ -97,7 +97,7 @@ def pair_row(subject: Subject | None, settings: Settings) -> Row:
     return Row("pair", "skip", "not asked: there is no server")
 
 
-def receipt_row(subject: Subject | None, store: Store, asset: releases.Asset | None) -> Row:
+def receipt_row(subject: Subject | None, store: Store, asset: Asset | None) -> Row:
     """What the cache holds: an installation that is whole and has answered, or what is left of one."""
     if asset is None:
         return Row("receipt", "skip", "there is no release for this platform")
@@ -141,7 +141,12 @@ def _version(distribution: str) -> str:
         return "(unknown version)"
 
 
-def _asset() -> releases.Asset | None:
+def _home() -> Path:
+    # Not pathlib's, which raises where a user has none.
+    return Path(os.path.expanduser("~"))
+
+
+def _asset() -> Asset | None:
     try:
         return releases.pinned()
     except ProvisioningError:

@@ -7,7 +7,6 @@ for the report that the person may pass on, nothing else of it is shown.
 """
 
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +18,10 @@ import msgspec
 from antigravity_acp.acp import AgentClient, AgentCommand, AgentProcess, profile_for
 from antigravity_acp.acp.errors import describe_exit
 from antigravity_acp.acp.launch import NotInstalled, choose, without_browser
+from antigravity_acp.acp.sign_in import standing_of
 from antigravity_acp.contract import LlmError
 from antigravity_acp.settings import Settings
-from antigravity_provisioning import releases
+from antigravity_provisioning import Asset, releases
 from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.locate import OfficialServer
 
@@ -71,7 +71,7 @@ def find(settings: Settings, add: Add) -> Subject | None:
         return None
     if isinstance(found, NotInstalled):
         if found.fallback is None:
-            add(Row("server", "fail", _not_found(found), _how_to_install(settings)))
+            add(Row("server", "fail", found.error.message, _how_to_install(settings)))
             return None
         text = "the official server is not installed; the embedded engine answers"
         if settings.auto_install and settings.engine == "auto" and (asset := _pinned()) is not None:
@@ -104,13 +104,6 @@ def _subject(settings: Settings, command: AgentCommand) -> Subject:
     return Subject(command, "official" if server is not None else "other", server)
 
 
-def _not_found(found: NotInstalled) -> str:
-    text = found.error.message
-    if shutil.which("agy"):
-        text += " The program `agy` on PATH is Antigravity's command line, which does not speak ACP."
-    return text
-
-
 def _how_to_install(settings: Settings) -> str:
     asset = _pinned()
     if asset is None:
@@ -119,7 +112,7 @@ def _how_to_install(settings: Settings) -> str:
     return f"`antigravity-acp install` downloads {size(asset.size)}{first}."
 
 
-def _pinned() -> releases.Asset | None:
+def _pinned() -> Asset | None:
     try:
         return releases.pinned()
     except ProvisioningError:
@@ -182,6 +175,9 @@ class Look:
             text = f"the agent {describe_exit(returncode)} before it answered"
             if "SIGILL" in text:
                 advice = "Use a machine whose processor has them, or the embedded engine."
+        elif error.code == "ACP_BINARY_MISSING":
+            # It never ran, so it printed nothing.
+            advice = "Correct what names it, or use the embedded engine."
         elif error.code == "ACP_VERSION_MISMATCH":
             advice = ""
         tail = self.tail()
@@ -228,23 +224,21 @@ class Look:
         self._add(Row("auth", "ok", _listed(client.auth_methods) or "no sign-in methods announced"))
 
     async def _session(self, client: AgentClient, subject: Subject) -> None:
-        try:
-            session = await client.new_session(sign_in=False)
-        except LlmError as error:
-            if error.code == "ACP_AUTH_REQUIRED":
-                self._add(self._signed_out(client, subject))
-                return self.not_asked(("models",), "the agent wants a sign-in first")
+        found = await standing_of(client)
+        if found.signed_in == "no":
+            self._add(self._signed_out(client, subject))
+            return self.not_asked(("models",), "the agent wants a sign-in first")
+        if found.signed_in == "unknown":
             self._add(
                 Row("signed-in", "skip", "not known: an empty session failed for another reason; keep the sign-in")
             )
-            text = f"an empty session could not be opened: {error.message}"
+            text = f"an empty session could not be opened: {found.reason}"
             self._add(Row("models", "fail", text, "Look at the end of its output: repeat with `--bundle FILE`."))
             return None
         self._add(Row("signed-in", "ok", "a session opens without a sign-in"))
-        models = tuple(choice.id for choice in session.models)
-        if models:
-            now = f"; now {one_word(session.current_model)}" if session.current_model else ""
-            self._add(Row("models", "ok", f"{len(models)}: {_listed(models)}{now}"))
+        if found.models:
+            now = f"; now {one_word(found.current_model)}" if found.current_model else ""
+            self._add(Row("models", "ok", f"{len(found.models)}: {_listed(found.models)}{now}"))
         else:
             self._add(Row("models", "warn", "the agent announces none", "Its own default answers; none can be chosen."))
         return None

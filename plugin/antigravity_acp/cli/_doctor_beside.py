@@ -67,13 +67,13 @@ def _in_profile(profile: Path) -> tuple[bool, bool]:
         names |= set(_mapping(package.get("dependencies")))
         bundles = _mapping(_mapping(package.get("dsh")).get("profile")).get("bundles")
         names |= {item for item in bundles if isinstance(item, str)} if isinstance(bundles, list) else set()
-    return (profile / "node_modules" / BUNDLE / "package.json").is_file(), BUNDLE in names
+    return os.path.isfile(profile / "node_modules" / BUNDLE / "package.json"), BUNDLE in names
 
 
 def hook_row(home: Path) -> Row:
     """Whether Antigravity's own hooks name ours (``~/.gemini/config/hooks.json``, read by all its clients)."""
     path = home / ".gemini" / "config" / "hooks.json"
-    if not path.exists():
+    if not os.path.exists(path):
         return Row("hook", "skip", "Antigravity has no hooks file; nothing is governed (not needed for a model)")
     content = _read(path)
     if not isinstance(content, dict):

@@ -6,7 +6,6 @@ Never: opens a connection; shows the user or password that a proxy's URL holds.
 
 import os
 import platform
-import shutil
 import struct
 import sys
 import tempfile
@@ -89,8 +88,7 @@ def cpu_row() -> Row:
 
 def disk_row(root: Path, *, installed: bool) -> Row:
     """Room for an installation, where there is none yet, and for an agent's temporary files."""
-    existing = next((path for path in (root, *root.parents) if path.exists()), root)
-    free, room = shutil.disk_usage(existing).free, shutil.disk_usage(tempfile.gettempdir()).free
+    free, room = machine.free_space(root), machine.free_space(Path(tempfile.gettempdir()))
     text = f"{size(free)} free for installations, {size(room)} for temporary files"
     try:
         need = 0 if installed else machine.space_needed(releases.pinned())
@@ -119,6 +117,10 @@ def proxy_row(environ: Mapping[str, str]) -> Row:
         return Row("proxy", "fail", text, f"Correct or unset {' and '.join(missing)}.")
     if not all(shown.values()):
         return Row("proxy", "fail", text, "Write it as http://HOST:PORT.")
+    # Of the proxy that an installation would take; the agent may well know more kinds.
+    if not (shown.get("https_proxy") or shown.get("all_proxy") or "http://").startswith(("http://", "https://")):
+        advice = "`antigravity-acp install` needs an http:// or https:// proxy in HTTPS_PROXY, or `--from FILE.zip`."
+        return Row("proxy", "warn", text, advice)
     return Row("proxy", "ok", text)
 
 

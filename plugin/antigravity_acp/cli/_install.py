@@ -56,7 +56,7 @@ async def run_install(archive: str | None, *, verify: bool, as_json: bool) -> in
         raise CliError(failure.code, failure.message) from None
     except asyncio.CancelledError:
         # The interpreter may be ending: a line, and on with it.
-        _interrupted(store.downloads / f"{asset.sha256}.part", as_json=as_json)
+        _interrupted(store.downloaded(asset), as_json=as_json)
         raise
     if "publish" in steps.seen:
         outcome: Outcome = "repaired" if before in ("damaged", "unproven", "proven") else "installed"
@@ -90,13 +90,13 @@ async def run_uninstall(*, as_json: bool) -> int:
     :raises CliError: when something is in use or cannot be deleted.
     """
     store = Store()
-    before = _size_of(store.root)
+    before = store.size()
     try:
         with display(as_json=as_json) as show:
             removed = await uninstall(store, report=show)
     except ProvisioningError as error:
         raise CliError("ACP_INSTALL_FAILED", f"Not everything was deleted: {error.message}") from None
-    freed, left = max(0, before - _size_of(store.root)), _used()
+    freed, left = max(0, before - store.size()), _used()
     if as_json:
         stays = str(left.path) if left is not None else None
         JsonLines().show({"event": "uninstalled", "removed": removed, "bytes": freed, "stillUsed": stays})
@@ -113,10 +113,9 @@ async def run_uninstall(*, as_json: bool) -> int:
 def _file(given: str | None) -> Path | None:
     if given is None:
         return None
-    path = Path(given)
-    if not path.is_file():
-        raise CliError("USAGE", f"--from: there is no file {given}.")
-    return path
+    if not os.path.isfile(given):
+        raise CliError("USAGE", f"--from: there is no file {given}, or it cannot be reached by this user.")
+    return Path(given)
 
 
 class _Steps:
@@ -131,11 +130,7 @@ class _Steps:
         self._show(report)
 
 
-def _interrupted(part: Path, *, as_json: bool) -> None:
-    try:
-        kept = part.stat().st_size
-    except OSError:
-        kept = 0
+def _interrupted(kept: int, *, as_json: bool) -> None:
     message = f"Cancelled; {size(kept)} are kept and the next run goes on there." if kept else "Cancelled."
     if as_json:
         JsonLines().show({"event": "error", "code": "INTERRUPTED", "message": message})
@@ -147,15 +142,3 @@ def _used() -> OfficialServer | None:
         return locate()
     except LocateError:
         return None
-
-
-def _size_of(root: Path) -> int:
-    """Bytes of all files below a folder; links are not followed."""
-    total = 0
-    for folder, _, names in os.walk(root):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(folder, name)).st_size
-            except OSError:
-                continue  # gone meanwhile
-    return total

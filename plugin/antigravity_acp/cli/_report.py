@@ -129,7 +129,6 @@ class Table:
     def __init__(self) -> None:
         from rich.console import Console
 
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text file in every real process
         self._console = Console(file=sys.stdout, highlight=False, emoji=False, soft_wrap=True)
 
     def __call__(self, row: Row) -> None:

@@ -205,7 +205,8 @@ async def _started(settings: Settings, *, looking: bool = False) -> AsyncIterato
     except LlmError as error:
         stage = "start" if error.code in _START_CODES else "initialize"
         failure = advise(explain(error), settings)
-        raise CliError(failure.code, f"Stage {stage}: {failure.message}", status=failure.status) from None
+        more = " `antigravity-acp doctor` shows more." if stage == "initialize" else ""
+        raise CliError(failure.code, f"Stage {stage}: {failure.message}{more}", status=failure.status) from None
     try:
         yield client
     finally:

@@ -3,6 +3,7 @@
 Owns: one line on stdout. Never: starts, downloads or writes anything.
 """
 
+import os
 import sys
 from typing import Final
 
@@ -31,9 +32,8 @@ def run_where(flags: AgentFlags, *, as_json: bool) -> int:
 
     :raises CliError: ``ACP_BINARY_MISSING`` when there is none, or the one that was named cannot be used.
     """
-    settings = Settings.from_mapping(flags.settings())
     try:
-        path, source, how = _look(settings)
+        path, source, how = _look(Settings.from_mapping(flags.settings()))
     except (CliError, LlmError) as error:
         failure = explain(error)
         if as_json:
@@ -42,9 +42,19 @@ def run_where(flags: AgentFlags, *, as_json: bool) -> int:
     if as_json:
         JsonLines().show({"event": "server", "path": path, "source": source})
         return 0
-    print(path)
+    _print_path(path)
     print(how, file=sys.stderr)
     return 0
+
+
+def _print_path(path: str) -> None:
+    """The path as the system has it: scripts use it, and names are bytes on POSIX, whatever the terminal can show."""
+    if os.name == "nt":
+        print(path)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _look(settings: Settings) -> tuple[str, str, str]:

@@ -51,9 +51,6 @@ class Transcript:
     def __init__(self, *, aside: bool) -> None:
         from rich.console import Console
 
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal that cannot show a character shows a question mark; it does not end the turn.
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text file in every real process
         self._aside = Console(file=sys.stderr if aside else sys.stdout, highlight=False, emoji=False, soft_wrap=True)
         self._open: str | None = None
         self._lines: dict[str, Callable[[Mapping[str, Any]], None]] = {
