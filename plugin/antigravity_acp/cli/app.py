@@ -1,5 +1,6 @@
 """The command group, and the one place where a failure becomes an exit code."""
 
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -57,6 +58,10 @@ for _command in (
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark; no command ends for it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(_status(arguments))
 
 
