@@ -7,9 +7,13 @@ Never: puts an argument of the call into a reason.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .rules import Rules
+from .scopes import Scope
+
+if TYPE_CHECKING:
+    from .engine import Policy
 
 Verdict = Literal["allow", "ask", "force_ask", "deny"]
 
@@ -32,12 +36,16 @@ class Call:
 class DecisionContext:
     """What a decision depends on beside the call.
 
-    :param rules: the rules in force.
+    :param rules: the rules by tool name in force.
     :param headless: nobody can be asked; what would ask is then a soft denial.
+    :param policy: rules about what the call does, and the floor; none means that only the tool's name counts.
+    :param cwd: the folder that relative paths of the call start from; the policy's workspace when it is ``None``.
     """
 
     rules: Rules = field(default_factory=Rules)
     headless: bool = False
+    policy: "Policy | None" = None
+    cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,15 @@ class Decision:
 
     :param decision: ``allow``, ``ask`` (earlier grants count), ``force_ask`` (they do not) or ``deny``.
     :param reason: one sentence for the model and for people.
-    :param source: what decided: ``rule``, ``default``, ``headless``, ``hook:<plugin>`` or ``person``.
+    :param source: what decided: ``floor``, ``rule``, ``default``, ``mode``, ``flag`` (the escape hatch), ``headless``,
+        ``hook:<plugin>`` or ``person``.
     :param rule: the rule as it was written, when a rule decided.
     :param soft: a denial only because nobody could be asked; the run goes on, a rule would allow the call.
+    :param scope: where the rule comes from; ``turn`` for a grant of this turn.
+    :param segment: the part of a command line that decided, at most 400 characters; holds what the call says.
+    :param floor: name of the floor's entry that denied.
+    :param hatch: the escape hatch made this allow out of an ask.
+    :param remedies: rules that would allow what is asked about or softly denied; hold what the call says.
     """
 
     decision: Verdict
@@ -56,6 +70,11 @@ class Decision:
     source: str
     rule: str | None = None
     soft: bool = False
+    scope: Scope | None = None
+    segment: str | None = field(default=None, repr=False)
+    floor: str | None = None
+    hatch: bool = False
+    remedies: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def allowed(self) -> bool:
@@ -69,5 +88,6 @@ class Decision:
 
 
 def strictest(decisions: Iterable[Decision]) -> Decision | None:
-    """The strictest of several decisions, the first of them when equal; ``None`` when there is none."""
-    return max(decisions, key=lambda each: _STRICTNESS[each.decision], default=None)
+    """The strictest of several decisions, the first of them when equal; ``None`` when there is none. A denial that only
+    stands for a question is less strict than one by a rule."""
+    return max(decisions, key=lambda each: (_STRICTNESS[each.decision], not each.soft), default=None)

@@ -1,9 +1,11 @@
 """The decision itself.
 
-Owns: :func:`decide`, a pure function, and what becomes of a question that nobody can answer.
-Order: deny, ask, allow, default. The default asks: a call that no rule names needs a person.
+Owns: :func:`decide`, and what becomes of a question that nobody can answer. With a policy in the context what the call
+does counts (:class:`~antigravity_control.engine.Policy`), and rules by tool name beside it; without one the tool's
+name alone. Order: deny, ask, allow, default. The default asks: a call that no rule names needs a person.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from .decision import Call, Decision, DecisionContext, Verdict
@@ -20,6 +22,10 @@ def decide(call: Call, context: DecisionContext) -> Decision:
 
     :returns: the decision with its reason and the rule that decided. In a headless context it never asks.
     """
+    if context.policy is not None:
+        attendance = "headless" if context.headless else context.policy.mode.attendance
+        policy = context.policy if attendance == context.policy.mode.attendance else context.policy.attended("headless")
+        return policy.decide_call(call.name, call.arguments, context.cwd, context.rules)
     match = context.rules.match(call.name)
     if match is None:
         decision = Decision("ask", "No rule names this tool, so a person has to approve it.", "default")
@@ -37,9 +43,11 @@ def nobody_to_ask(call: Call, decision: Decision) -> Decision:
     """
     if decision.source == "rule":
         remedy = f"take the rule `{decision.rule}` away and allow `{call.name}`"
+    elif decision.remedies:
+        remedy = "a rule under `permissions.allow` of the settings would allow it"
     elif decision.source == "default":
         remedy = f"the rule `{call.name}` would allow it"
     else:
         remedy = "run it where a person can answer"
     reason = f"`{call.name}` needs an approval and nobody can be asked here; {remedy}."
-    return Decision("deny", reason, "headless", decision.rule, soft=True)
+    return replace(decision, decision="deny", reason=reason, source="headless", soft=True)

@@ -14,6 +14,7 @@ What no rule names is asked about. A malformed rule is an error and never widens
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,6 +64,27 @@ class Rules:
                 raise RulesError(position, "a tool name or `*`, with `!` before it to deny or `?` to ask")
             sets[kind].add(name)
         return cls(*(frozenset(sets[kind]) for kind in ("allow", "ask", "deny")))
+
+    @classmethod
+    def split(cls, lists: Mapping[str, Sequence[str]]) -> tuple["Rules", dict[str, list[str]]]:
+        """Lists ``allow``, ``ask`` and ``deny`` that hold tool names and ``action(target)`` rules side by side, taken
+        apart: the names as rules, the rest as it is, for :class:`~antigravity_control.engine.Policy`.
+
+        :raises RulesError: an entry without parentheses is no tool name; the position counts within its list.
+        """
+        names: dict[str, frozenset[str]] = {}
+        rest: dict[str, list[str]] = {}
+        for kind in ("allow", "ask", "deny"):
+            rest[kind] = [entry for entry in lists.get(kind, ()) if "(" in entry]
+            found = []
+            for position, entry in enumerate(lists.get(kind, ()), start=1):
+                if "(" in entry:
+                    continue
+                if not _NAME.fullmatch(entry.strip()):
+                    raise RulesError(position, "a tool name, `*` or `action(target)`")
+                found.append(entry.strip())
+            names[kind] = frozenset(found)
+        return cls(**names), rest
 
     def match(self, name: str) -> tuple[str, str] | None:
         """The kind of rule that decides about a tool and the rule as written; ``None`` when no rule names it."""

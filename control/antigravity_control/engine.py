@@ -1,0 +1,223 @@
+"""The rule engine: one policy, compiled once, asked about many requests.
+
+Owns: :class:`Policy`. Order: floor, deny, ask, allow, default. Everything in force is one union; no scope and no mode
+lifts a deny, an ask or the floor. The escape hatch turns asks into allows and nothing more; an ask that stands because
+a deny may apply stays one. Where nobody can be asked, an ask is a soft denial.
+Pure apart from looking up where paths lead: starts nothing, writes nothing, asks nobody, keeps nothing of a request.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, Request
+from .commands import LineJudge
+from .decision import Decision, Verdict, strictest
+from .files import FileJudge
+from .finding import Finding
+from .grammar import Rule, RuleFault
+from .modes import Attendance, Mode, read_flags
+from .remote import RemoteJudge
+from .rules import Rules
+from .ruleset import Roots, RuleSet
+from .settings import Source, mode_of, parse_list, rules_of, trusted_folders
+from .shell import read_line
+from .tools import requests_of
+
+_WORDS = {
+    "command": "command", "unsandboxed": "command outside the sandbox", "read_file": "read", "write_file": "write",
+    "read_url": "address", "execute_url": "browser action", "mcp": "tool",
+}  # fmt: skip
+
+
+class Policy:
+    """The rules, modes and folders in force. Immutable; made by :meth:`compile`.
+
+    ``faults`` holds every rule and setting that is not what it should be, with file, place and reason; ``incomplete``
+    says that a whole file could not be read, so that rules of it may be missing.
+    """
+
+    faults: tuple[RuleFault, ...]
+
+    def __init__(
+        self,
+        layers: Sequence[RuleSet],
+        roots: Roots,
+        mode: Mode,
+        home: str | None,
+        faults: Iterable[RuleFault],
+        files: Sequence[str] = (),
+    ) -> None:
+        self.mode = mode
+        self.faults = tuple(faults)
+        self.layers = tuple(layers)
+        self._roots = roots
+        self._home = home
+        self._own = tuple(files)
+        self._files = FileJudge(self.layers, roots, mode, files)
+        self._remote = RemoteJudge(self.layers, self._files, mode)
+        self._lines = LineJudge(self.layers, self._files, self._remote, mode, home)
+
+    @classmethod
+    def compile(
+        cls,
+        sources: Iterable[Source],
+        *,
+        workspace: str | Sequence[str],
+        mode: Attendance = "interactive",
+        flags: Iterable[str] = (),
+        home: str | None = None,
+        folds: Callable[[str], bool] | None = None,
+    ) -> "Policy":
+        """Read and index all rules.
+
+        :param workspace: absolute path, or several; relative paths start from the first.
+        :param mode: whether somebody can be asked. :param flags: command-line switches that are on.
+        :param home: what ``~`` stands for. :param folds: says whether a path's volume ignores case; the file system is
+            asked by default.
+        :raises ValueError: the workspace is missing or not absolute, or ``mode`` is neither of the two.
+        """
+        folders = (workspace,) if isinstance(workspace, str) else tuple(workspace)
+        if not folders:
+            raise ValueError("the workspace is missing")
+        if mode not in ("interactive", "headless"):
+            raise ValueError("the mode has to be `interactive` or `headless`")
+        roots = Roots.of(folders, home, folds)
+        every = tuple(sources)
+        rules: list[Rule] = []
+        faults: list[RuleFault] = []
+        for source in every:
+            found, wrong = rules_of(source)
+            rules.extend(found)
+            faults.extend(wrong)
+        settings, wrong = mode_of(every)
+        faults.extend(wrong)
+        trusted, wrong = _trusted(every, roots)
+        faults.extend(wrong)
+        switched, unknown = read_flags(flags)
+        faults.extend(RuleFault(None, "flags", "a switch is not known", "turn") for _ in unknown)
+        fields: dict[str, Any] = {**settings, **switched, "attendance": mode, "trusted": trusted}
+        compiled = RuleSet.compile(rules, roots)
+        files = [source.file for source in every if source.file is not None and posixpath.isabs(source.file)]
+        return cls([compiled], roots, Mode(**fields), home, [*faults, *compiled.faults], files)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether rules may be missing."""
+        return any(fault.effect == "unreadable" for fault in self.faults)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule in force, in a fixed order."""
+        return tuple(rule for layer in self.layers for rule in layer.rules)
+
+    def with_grants(self, grants: Iterable[str]) -> "Policy":
+        """This policy with more allow rules, in force for this turn. They lift no deny and no ask.
+
+        A grant that is no rule is a fault of the new policy.
+        """
+        rules, faults = parse_list(grants, "allow", "turn", "grants")
+        layer = RuleSet.compile(rules, self._roots)
+        every = [*self.faults, *faults, *layer.faults]
+        return Policy([*self.layers, layer], self._roots, self.mode, self._home, every, self._own)
+
+    def attended(self, mode: Attendance) -> "Policy":
+        """This policy where somebody can be asked, or nobody."""
+        changed = replace(self.mode, attendance=mode)
+        return Policy(self.layers, self._roots, changed, self._home, self.faults, self._own)
+
+    def restricted_to(self, rule: Rule) -> "Policy":
+        """The same with this one rule and no other, to see what it does by itself."""
+        return Policy([RuleSet.compile([rule], self._roots)], self._roots, self.mode, self._home, ())
+
+    def decide(self, request: Request) -> Decision:
+        """May this be done? In a headless policy it never asks."""
+        return self._answer(request, self.judge(request))
+
+    def decide_call(
+        self, name: str, arguments: Mapping[str, Any], cwd: str | None = None, rules: Rules | None = None
+    ) -> Decision:
+        """May this tool call run? The strictest answer about everything that it does.
+
+        :param name: the host's name of the tool. :param cwd: where its relative paths start.
+        :param rules: rules by the tool's name: their deny and ask hold as well, their allow takes the place of a
+            default, never of a rule.
+        """
+        requests = requests_of(name, arguments, cwd)
+        decisions = [self._named(self.judge(request), request, rules, name) for request in requests]
+        answer = strictest(decisions)
+        if answer is None:  # requests_of names at least one
+            return Decision("ask", "Nothing is known about this call, so a person has to approve it.", "default")
+        remedies = tuple(dict.fromkeys(rule for each in decisions if not each.allowed for rule in each.remedies))
+        return replace(answer, remedies=remedies) if not answer.allowed and answer.source != "floor" else answer
+
+    def explain(self, request: Request) -> str:
+        """The decision for a person, with every rule that was considered."""
+        from .explain import explain  # it works on policies itself
+
+        return explain(self, request)
+
+    def judge(self, request: Request) -> Finding:
+        """What rules, modes and the floor say, before the escape hatch and before anybody is asked."""
+        if not request.target:
+            return Finding("ask", "The call does not say what it is about, so a person has to approve it.", "default")
+        if request.action in LINE_ACTIONS:
+            cwd = posixpath.join(self._roots.lexical[0].posix, request.cwd or "")
+            return self._lines.judge(request.action, read_line(request.target, cwd=cwd))
+        if request.action in FILE_ACTIONS:
+            spelled = self._files.spell(request.target, request.cwd)
+            return self._files.judge(request.action, spelled, recursive=request.recursive)
+        if request.action in URL_ACTIONS:
+            return self._remote.url(request.action, request.target)
+        return self._remote.mcp(request.target)
+
+    def _named(self, finding: Finding, request: Request, rules: Rules | None, name: str) -> Decision:
+        match = rules.match(name) if rules is not None else None
+        if match is None or finding.outcome == "deny":
+            return self._answer(request, finding)
+        kind, rule = match
+        verbs = {"deny": "denies", "ask": "asks about", "allow": "allows"}
+        reason = f"The rule `{rule}` {verbs[kind]} this tool."
+        if kind == "deny":
+            return Decision("deny", reason, "rule", rule, scope="plugin")
+        if kind == "ask" and finding.outcome == "allow":
+            return replace(self._answer(request, Finding("ask", reason, "rule")), rule=rule, scope="plugin")
+        if kind == "allow" and finding.outcome == "ask" and finding.rule is None and not finding.firm:
+            return Decision("allow", reason, "rule", rule, scope="plugin")
+        return self._answer(request, finding)
+
+    def _answer(self, request: Request, finding: Finding) -> Decision:
+        verdict: Verdict = finding.outcome
+        rule = finding.rule.text if finding.rule is not None else None
+        scope = finding.rule.origin.scope if finding.rule is not None else None
+        plain = Decision(
+            verdict, finding.reason, finding.source, rule, scope=scope, segment=finding.segment, floor=finding.floor,
+            remedies=finding.remedies,
+        )  # fmt: skip
+        if verdict != "ask":
+            return plain
+        if self.mode.skip and not finding.firm:
+            reason = "The escape hatch is on: what would ask is allowed."
+            return replace(plain, decision="allow", reason=reason, source="flag", hatch=True, remedies=())
+        if not self.mode.headless:
+            return plain
+        name = f"`{request.native_name}`" if request.native_name else f"This {_WORDS[request.action]}"
+        if finding.rule is not None:
+            remedy = f"the rule `{rule}` stands in the way"
+        elif finding.remedies:
+            remedy = "a rule under `permissions.allow` of the settings would allow it"
+        else:
+            remedy = "run it where a person can answer"
+        reason = f"{name} needs an approval and nobody can be asked here; {remedy}."
+        return replace(plain, decision="deny", reason=reason, source="headless", soft=True)
+
+
+def _trusted(sources: Sequence[Source], roots: Roots) -> tuple[bool, list[RuleFault]]:
+    """Whether every workspace folder lies in a trusted one; true when the setting is not there."""
+    folders, faults = trusted_folders(sources)
+    if folders is None:
+        return True, faults
+    reader = roots.paths[0]
+    places = [place for folder in folders for place in reader.folder(folder).resolved]
+    return all(any(root.within(place) for place in places) for root in roots.resolved), faults

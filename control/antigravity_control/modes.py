@@ -1,0 +1,147 @@
+"""Modes: what happens where no rule speaks.
+
+Owns: :class:`Mode`, read from settings and flags, and its table of defaults. Files inside the workspace may be read;
+they may be written where somebody could have been asked; everything else asks, unless a mode opens it. Rules come
+before modes. A mode never lifts a deny, an ask or the floor.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from .actions import LINE_ACTIONS, ActionName
+
+ToolPermission = Literal["request-review", "proceed-in-sandbox", "strict", "always-proceed"]
+Attendance = Literal["interactive", "headless"]
+
+TOOL_PERMISSIONS: Final[tuple[ToolPermission, ...]] = (
+    "request-review", "proceed-in-sandbox", "strict", "always-proceed",
+)  # fmt: skip
+#: Presets of the app: tool permission, sandbox, reads outside the workspace.
+PRESETS: Final[dict[str, tuple[ToolPermission, bool, bool]]] = {
+    "default": ("proceed-in-sandbox", True, False),
+    "request-review": ("strict", False, False),
+    "turbo": ("always-proceed", False, True),
+}
+#: Folders that other programs take orders from: a write asks even inside the workspace.
+SENSITIVE: Final = frozenset({".vscode", ".cache"})
+_SKIP: Final = frozenset({"dangerously-skip-permissions", "dangerouslyskippermissions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """:param skip: the escape hatch is on.
+    :param trusted: the workspace is one of the trusted ones, or none are named."""
+
+    attendance: Attendance = "interactive"
+    tool_permission: ToolPermission = "request-review"
+    agent: Literal["", "accept-edits", "plan"] = ""
+    sandbox: bool = False
+    outside_reads: bool = False
+    skip: bool = False
+    trusted: bool = True
+
+    @property
+    def headless(self) -> bool:
+        return self.attendance == "headless"
+
+    @property
+    def name(self) -> str:
+        """For records: tool permission, the agent's mode and what else is on."""
+        parts = [self.tool_permission, self.agent, "sandbox" if self.sandbox else "", "skip" if self.skip else ""]
+        return " ".join(part for part in (*parts, "" if self.trusted else "untrusted") if part)
+
+    def opens(self, action: ActionName, *, inside: bool = False, sensitive: bool = False) -> str | None:
+        """Why ``action`` needs nobody's word, ``None`` when it does.
+
+        :param inside: the file lies in the workspace. :param sensitive: it lies in a folder that needs a confirmation.
+        """
+        if action == "read_file" and inside:
+            return "Files of the workspace may be read."
+        careful = self.tool_permission == "strict" or self.agent == "plan"
+        if not self.trusted:
+            return None
+        if action == "read_file" and self.outside_reads:
+            return "The settings open reads outside the workspace."
+        if careful:
+            return None
+        if self.tool_permission == "always-proceed":
+            return "The mode `always-proceed` asks about nothing."
+        if action == "write_file" and inside and not sensitive:
+            return self._write()
+        if action == "command" and self.tool_permission == "proceed-in-sandbox" and self.sandbox:
+            return "The mode `proceed-in-sandbox` lets commands run inside the sandbox."
+        return None
+
+    def _write(self) -> str | None:
+        if self.agent == "accept-edits":
+            return "The mode `accept-edits` lets files of the workspace be written."
+        return None if self.headless else "Files of the workspace may be written."
+
+    def source(self, action: ActionName, *, inside: bool = False) -> str:
+        """``default`` where every mode but the careful ones opens the action, else ``mode``."""
+        plain = inside and action not in LINE_ACTIONS and self.tool_permission != "always-proceed"
+        return "default" if plain and not (action == "write_file" and self.agent) else "mode"
+
+
+def read_flags(flags: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What command-line switches set, as fields of :class:`Mode`; and those that are not known.
+
+    Switches may have their hyphens or not; ``--mode plan`` may be one text or two.
+    """
+    found: dict[str, Any] = {}
+    unknown: list[str] = []
+    words = [word for flag in flags for word in str(flag).replace("=", " ").split()]
+    place = 0
+    while place < len(words):
+        word = words[place].lstrip("-").lower()
+        following = words[place + 1].lower() if place + 1 < len(words) else ""
+        place += 1
+        if word in _SKIP:
+            found["skip"] = True
+        elif word in {"sandbox", "enable-terminal-sandbox"}:
+            found["sandbox"] = True
+        elif word == "mode" and following in {"accept-edits", "plan"}:
+            found["agent"] = following
+            place += 1
+        elif word in {"accept-edits", "plan"}:
+            found["agent"] = word
+        else:
+            unknown.append(word)
+    return found, tuple(unknown)
+
+
+def read_mode(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
+    """What settings say about the mode, as fields of :class:`Mode`; and what is wrong, as place and reason."""
+    found: dict[str, Any] = {}
+    wrong: list[tuple[str, str]] = []
+    preset = settings.get("preset")
+    if isinstance(preset, str) and (chosen := PRESETS.get(preset.lower().replace(" ", "-"))):
+        found["tool_permission"], found["sandbox"], found["outside_reads"] = chosen
+    elif preset is not None:
+        wrong.append(("preset", f"expected one of {', '.join(PRESETS)}"))
+    _choice(settings, "toolPermission", "tool_permission", TOOL_PERMISSIONS, found, wrong)
+    _choice(settings, "agentMode", "agent", ("accept-edits", "plan"), found, wrong)
+    for key, name in (("enableTerminalSandbox", "sandbox"), ("allowNonWorkspaceAccess", "outside_reads"),
+                      ("dangerouslySkipPermissions", "skip")):  # fmt: skip
+        value = settings.get(key)
+        if isinstance(value, bool):
+            found[name] = value
+        elif value is not None:
+            wrong.append((key, "expected true or false"))
+    return found, tuple(wrong)
+
+
+def _choice(
+    settings: Mapping[str, Any],
+    key: str,
+    name: str,
+    choices: tuple[str, ...],
+    found: dict[str, Any],
+    wrong: list[tuple[str, str]],
+) -> None:
+    value = settings.get(key)
+    if isinstance(value, str) and value in choices:
+        found[name] = value
+    elif value is not None:
+        wrong.append((key, f"expected one of {', '.join(choices)}"))

@@ -1,0 +1,174 @@
+"""Settings files and settings data, read into rules and modes.
+
+Owns: :class:`Source` (data of one scope), the three layouts in which grants are kept, and the bounded reading of the
+files that hold them. Nothing here raises for what a file says: what is wrong becomes a fault with its file, its place
+and its reason, and is left out; it never widens anything. Lists beside ``permissions`` instead of inside it are
+reported, not used. Values never appear in a fault.
+
+Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings.globalPermissionGrants.{…}`` (shared),
+``permissionGrants.permissionGrants.{…}`` (project).
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from .grammar import Rule, RuleFault, notes, parse_rule
+from .modes import read_mode
+from .scopes import KINDS, Kind, Origin, Scope
+
+FILE_LIMIT: Final = 4 * 1024 * 1024
+RULE_LIMIT: Final = 100_000
+_LAYOUTS: Final = (
+    ("permissions",),
+    ("userSettings", "globalPermissionGrants"),
+    ("permissionGrants", "permissionGrants"),
+)
+#: Scopes whose settings may change the mode, the first that says something wins. Grants of a project or of all
+#: surfaces are grants only: they cannot switch questions off.
+_MODE_SCOPES: Final[tuple[Scope, ...]] = ("plugin", "global")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Settings of one scope.
+
+    :param data: the parsed object. :param file: where it was read, for messages.
+    :param faults: what was wrong with the file as a whole.
+    """
+
+    scope: Scope
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    file: str | None = None
+    faults: tuple[RuleFault, ...] = ()
+
+
+def read_file(path: str | os.PathLike[str], scope: Scope) -> Source:
+    """The settings in a file. A missing file has no settings; what cannot be read is a fault of the source."""
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        return Source(scope, file=name)
+    except (OSError, ValueError):
+        return _unreadable(scope, name, "the file cannot be opened")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return _unreadable(scope, name, "this is not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            raw = file.read(FILE_LIMIT + 1)
+        except OSError:
+            return _unreadable(scope, name, "the file cannot be read")
+    if len(raw) > FILE_LIMIT:
+        return _unreadable(scope, name, f"the file has more than {FILE_LIMIT} bytes")
+    try:
+        data = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return _unreadable(scope, name, "the file is not JSON")
+    if not isinstance(data, dict):
+        return _unreadable(scope, name, "expected a JSON object")
+    return Source(scope, data, name)
+
+
+def standard_sources(home: str | os.PathLike[str], project: str | os.PathLike[str] | None = None) -> tuple[Source, ...]:
+    """The vendor's files of a home folder, and the file of one project when the caller knows which it is."""
+    base = Path(home) / ".gemini"
+    found = [
+        read_file(base / "antigravity-cli" / "settings.json", "global"),
+        read_file(base / "config" / "config.json", "shared"),
+    ]
+    return tuple(found if project is None else [*found, read_file(project, "project")])
+
+
+def rules_of(source: Source) -> tuple[list[Rule], list[RuleFault]]:
+    """The rules of a source, and everything that is wrong with it."""
+    rules: list[Rule] = []
+    faults = list(source.faults)
+    for layout in _LAYOUTS:
+        place = ".".join(layout)
+        table: object = source.data
+        for key in layout:
+            table = table.get(key) if isinstance(table, Mapping) else None
+        if isinstance(table, Mapping):
+            for kind in KINDS:
+                _list(source, table.get(kind), kind, f"{place}.{kind}", rules, faults)
+        elif table is not None:
+            faults.append(RuleFault(source.file, place, "expected an object with allow, ask and deny", source.scope))
+    faults.extend(
+        RuleFault(source.file, kind, f"has no effect here; expected `permissions.{kind}`", source.scope)
+        for kind in KINDS
+        if isinstance(source.data.get(kind), list)
+    )
+    return rules, faults
+
+
+def parse_list(
+    texts: Iterable[object], kind: Kind, scope: Scope, place: str, file: str | None = None
+) -> tuple[list[Rule], list[RuleFault]]:
+    """Rules of one list."""
+    rules: list[Rule] = []
+    faults: list[RuleFault] = []
+    for index, text in enumerate(texts):
+        found = parse_rule(text, kind, Origin(scope, f"{place}[{index}]", file))
+        if isinstance(found, RuleFault):
+            faults.append(found)
+            continue
+        rules.append(found)
+        note = notes(found)
+        if note is not None:
+            faults.append(note)
+    return rules, faults
+
+
+def mode_of(sources: Iterable[Source]) -> tuple[dict[str, Any], list[RuleFault]]:
+    """What the sources say about the mode, as fields of :class:`~antigravity_control.modes.Mode`."""
+    fields: dict[str, Any] = {}
+    faults: list[RuleFault] = []
+    ordered = sorted(
+        (each for each in sources if each.scope in _MODE_SCOPES), key=lambda each: _MODE_SCOPES.index(each.scope)
+    )
+    for source in ordered:
+        found, wrong = read_mode(source.data)
+        fields = {**found, **fields}
+        faults.extend(RuleFault(source.file, place, reason, source.scope) for place, reason in wrong)
+    return fields, faults
+
+
+def trusted_folders(sources: Iterable[Source]) -> tuple[tuple[str, ...] | None, list[RuleFault]]:
+    """The folders that ``trustedWorkspaces`` names; ``None`` when no source has the setting. A value that is no list
+    names nothing, so that nothing is trusted."""
+    folders: list[str] | None = None
+    faults: list[RuleFault] = []
+    for source in sources:
+        value = source.data.get("trustedWorkspaces")
+        if source.scope not in _MODE_SCOPES or value is None:
+            continue
+        folders = folders or []
+        if isinstance(value, list):
+            folders.extend(each for each in value if isinstance(each, str) and each.strip())
+        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+            faults.append(RuleFault(source.file, "trustedWorkspaces", "expected a list of folders", source.scope))
+    return (None if folders is None else tuple(folders)), faults
+
+
+def _list(source: Source, texts: object, kind: Kind, place: str, rules: list[Rule], faults: list[RuleFault]) -> None:
+    if texts is None:
+        return
+    if not isinstance(texts, (list, tuple)):
+        faults.append(RuleFault(source.file, place, "expected a list of rules", source.scope))
+        return
+    if len(texts) > RULE_LIMIT:
+        reason = f"a list has at most {RULE_LIMIT} rules; those after them are missing"
+        faults.append(RuleFault(source.file, place, reason, source.scope, "unreadable"))
+    found, wrong = parse_list(texts[:RULE_LIMIT], kind, source.scope, place, source.file)
+    rules.extend(found)
+    faults.extend(wrong)
+
+
+def _unreadable(scope: Scope, file: str, reason: str) -> Source:
+    return Source(scope, {}, file, (RuleFault(file, "$", reason, scope, "unreadable"),))
