@@ -21,10 +21,9 @@ from helpers.machine import Machine
 from helpers.official import official_archive, official_folder, server_program
 
 from antigravity_acp.cli._progress import Events, Lines
-from antigravity_provisioning import releases
+from antigravity_provisioning import Asset, releases
 from antigravity_provisioning.errors import ProvisioningError
 from antigravity_provisioning.progress import Progress
-from antigravity_provisioning import Asset
 
 #: The command line with another pinned archive; the only way to have one is to change the program.
 LAUNCHER = """

@@ -4,21 +4,34 @@ Owns: the description that the model reads and the shape of the result. The line
 the workspace as working directory, no input, and an environment without variables whose names look like credentials.
 It can do what the user can; whether it may run is the approver's to say. When the call ends, everything that the line
 started is ended too.
+With a plan for a sandbox the line runs inside one, with the environment that the sandbox makes; a sandbox that cannot
+be had is an error, and the line does not run. Who makes the plans decides which lines may do without.
 """
 
 import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from antigravity_acp.hooks.calls import ToolError, ToolResult
 from antigravity_acp.limits import COMMAND_TIMEOUT_S, MAX_COMMAND_OUTPUT_BYTES, MAX_COMMAND_TIMEOUT_S
+from antigravity_control.sandbox import SandboxError, SandboxPlan, sandboxed
 
+from ._threads import in_thread
 from .process import run_process, scrubbed_environment
 from .registry import ToolContext
 from .workspace import reason
 
+#: The sandbox for a line and its working directory; ``None`` where it may run without one.
+SandboxFor = Callable[[str, Path], SandboxPlan | None]
+
 
 class RunCommand:
-    """Runs a shell line."""
+    """Runs a shell line.
+
+    :param sandbox_for: asked for every line, and must not block; no line is sandboxed when left out.
+    """
 
     name: Final = "run_command"
     kind: Literal["execute"] = "execute"
@@ -41,31 +54,47 @@ class RunCommand:
         "additionalProperties": False,
     }
 
+    def __init__(self, sandbox_for: SandboxFor | None = None) -> None:
+        self._sandbox_for = sandbox_for
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Run it; a line that fails is a result with its exit code, one that ran too long is an error.
 
-        :raises ToolError: when it cannot be started.
+        :raises ToolError: when it cannot be started, or not in the sandbox that it is to run in.
         """
         command, timeout_s = arguments["command"], arguments.get("timeout_s", COMMAND_TIMEOUT_S)
         if "\0" in command:
             raise ToolError("A command cannot hold a NUL character.")
-        bash = shutil.which("bash")
-        if bash is None:
-            raise ToolError("There is no bash on this machine.")
-        try:
-            ended = await run_process(
-                [bash, "-c", command],
-                cwd=context.workspace.root,
-                env=scrubbed_environment(),
-                timeout_s=timeout_s,
-                max_output=MAX_COMMAND_OUTPUT_BYTES,
-            )
-        except (OSError, UnicodeEncodeError) as error:
-            text = reason(error) if isinstance(error, OSError) else "it cannot be encoded"
-            raise ToolError(f"The command cannot be started: {text}.") from None
+        root = context.workspace.root
+        plan = None if self._sandbox_for is None else self._sandbox_for(command, root)
+        # What the sandbox has laid out is taken away after everything that ran in it has ended.
+        with ExitStack() as stack:
+            try:
+                argv, env = await self._prepared(command, root, plan, stack)
+                ended = await run_process(
+                    argv, cwd=root, env=env, timeout_s=timeout_s, max_output=MAX_COMMAND_OUTPUT_BYTES
+                )
+            except SandboxError as error:
+                raise ToolError(f"The command was not run, since its sandbox cannot be had. {error.message}") from None
+            except (OSError, UnicodeEncodeError) as error:
+                text = reason(error) if isinstance(error, OSError) else "it cannot be encoded"
+                raise ToolError(f"The command cannot be started: {text}.") from None
         output = ended.output.decode("utf-8", "replace")
         gap = "" if not output or output.endswith("\n") else "\n"
         if ended.code is None:
             return ToolResult.of(f"{output}{gap}[ended after {timeout_s:g} s, with all it had started]", is_error=True)
         how = f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
         return ToolResult.of(f"{output}{gap}[{how}]")
+
+    async def _prepared(
+        self, command: str, root: Path, plan: SandboxPlan | None, stack: ExitStack
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """What to start, and its environment. :raises SandboxError: :raises ToolError: there is no bash."""
+        if plan is not None:
+            # On the stack from within the thread: a cancelled caller still cleans up what was laid out.
+            laid = await in_thread(lambda: stack.enter_context(sandboxed(["bash", "-c", command], plan, cwd=root)))
+            return laid.argv, laid.env
+        bash = shutil.which("bash")
+        if bash is None:
+            raise ToolError("There is no bash on this machine.")
+        return [bash, "-c", command], scrubbed_environment()
