@@ -9,6 +9,7 @@ from helpers.cli import COMMAND, environment, run_cli
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("demo", "chat", "models", "probe", "status", "login", "logout", "doctor", "install", "where", "uninstall")
+CONTROL = ("check", "explain", "decide", "floor", "lint", "test")
 HEAVY = (
     "mcp",
     "acp",
@@ -19,6 +20,9 @@ HEAVY = (
     "anyio",
     "httpx2",
     "filelock",
+    "tree_sitter",
+    "yaml",
+    "antigravity_control",
     "antigravity_provisioning",
     "antigravity_acp.adapter",
     "antigravity_acp.host",
@@ -35,7 +39,15 @@ print("LOADED", *sys.modules)
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([name, "--help"] for name in COMMANDS)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["-h"],
+        *([name, "--help"] for name in (*COMMANDS, "control")),
+        *(["control", name, "--help"] for name in CONTROL),
+    ],
+)
 def test_help_loads_none_of_the_heavy_libraries(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, *arguments], capture_output=True, text=True, env=environment(), check=True

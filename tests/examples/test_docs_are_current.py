@@ -14,7 +14,7 @@ from antigravity_acp.manifest import manifest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "plugin/README.md", "examples/README.md")),
-    *(ROOT / "docs" / name for name in ("cli.md", "settings.md", "errors.md", "sidecar.md")),
+    *(ROOT / "docs" / name for name in ("cli.md", "control.md", "settings.md", "errors.md", "sidecar.md")),
 ]
 
 

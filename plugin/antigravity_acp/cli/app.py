@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
-from . import chat, demo, doctor, install, login, logout, models, probe, sidecar, status, uninstall, where
+from . import chat, control, demo, doctor, install, login, logout, models, probe, sidecar, status, uninstall, where
 from .failures import FAILED, INTERRUPTED, SETUP, explain
 
 _EPILOG = """Exit codes: 0 done, 1 failed, 2 wrong usage or something is missing (the line says what to do),
@@ -45,6 +45,7 @@ for _command in (
     models.command,
     probe.command,
     sidecar.command,
+    control.command,
     doctor.command,
     install.command,
     where.command,

@@ -10,6 +10,10 @@ from typing import Final
 FAILED: Final = 1
 #: It could not begin: wrong usage, or an engine, model, key or setting is missing. The line says what to do.
 SETUP: Final = 2
+#: `control check`: a person would be asked.
+ASKED: Final = 10
+#: `control check`: it is denied.
+DENIED: Final = 11
 #: Ended by Ctrl-C; 128 + SIGINT, as shells have it.
 INTERRUPTED: Final = 130
 #: Ended by SIGTERM.

@@ -1,0 +1,132 @@
+"""`antigravity-acp control`: the rules that say which call may run, and the ledger of what they said.
+
+Owns: the group and its commands; those of the ledger are in ``control_log.py``. No command runs, opens or fetches a
+target: it is looked at as text, a path only for where it leads.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from . import control_log
+from .options import json_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: As the rule engine has them; spelled out, so that help does not load it. A test compares the two.
+ACTIONS: Final = ("read_file", "write_file", "read_url", "execute_url", "command", "mcp", "unsandboxed")
+
+_EPILOG: Final = """Every command for people takes --json; `decide`, `floor` and `export` speak JSON lines
+anyway. `check` has exit codes of its own: 0 allow, 10 ask, 11 deny. The rule language: docs/control.md."""
+
+
+@click.group("control", short_help="Check, explain, lint and test rules; read the ledger.", epilog=_EPILOG)
+def command() -> None:
+    """Which calls may run: ask the rules, look for mistakes in them, test them, and read what was decided.
+
+    Nothing here runs a command, opens a file that a rule is about, or uses the network.
+    """
+
+
+def _request(function: F) -> F:
+    """What is asked about, and under which rules."""
+    wrapped: Any = function
+    for option in reversed(
+        (
+            click.argument("action", type=click.Choice(ACTIONS)),
+            click.argument("target"),
+            click.option(
+                "--settings", "files", multiple=True, metavar="FILE",
+                help="Rules from this file, JSON or YAML, and not from the standard places; may be repeated.",
+            ),
+            click.option("--workspace", metavar="DIR", help="The workspace; this folder when left out."),
+            click.option("--headless", is_flag=True, help="Nobody can be asked: an ask becomes a soft denial."),
+            json_option,
+        )
+    ):  # fmt: skip
+        wrapped = option(wrapped)
+    decorated: F = wrapped
+    return decorated
+
+
+@command.command("check", short_help="May this be done? Exit code 0 allow, 10 ask, 11 deny.")
+@_request
+def check(
+    action: str, target: str, files: tuple[str, ...], workspace: str | None, headless: bool, as_json: bool
+) -> int:
+    """Say whether ACTION on TARGET may be done, in one line with the reason.
+
+    Exit code 0 allow, 10 ask, 11 deny, 2 when rules cannot be read. A TARGET that begins with a hyphen needs `--`
+    before it.
+    """
+    from ._control import run_check
+
+    return run_check(action, target, files, workspace, headless=headless, as_json=as_json)
+
+
+@command.command("explain", short_help="Say why, with every rule that was considered.")
+@_request
+def explain(
+    action: str, target: str, files: tuple[str, ...], workspace: str | None, headless: bool, as_json: bool
+) -> int:
+    """Say what is decided about ACTION on TARGET and why, with every rule that was considered."""
+    from ._control import run_explain
+
+    return run_explain(action, target, files, workspace, headless=headless, as_json=as_json)
+
+
+@command.command("decide", short_help="Answer JSON lines on stdin, for programs and tests.")
+def decide() -> int:
+    """Answer each line of stdin with a line on stdout, until stdin ends.
+
+    In: {"id", "settings", "workspace", "mode", "flags", "call": {"action", "target"}}. Out: {"id", "decision", "soft",
+    "reason", "source", "rule"}, or {"id", "error"} for a line that is not like that. Exit code 1 when there was one.
+    """
+    from ._control_lines import run_decide
+
+    return run_decide()
+
+
+@command.command("floor", short_help="The same for the floor alone.")
+def floor() -> int:
+    """Answer each line of stdin with what the floor says, rules left aside.
+
+    In: {"id", "command"}. Out: {"id", "decision": "deny" or "pass", "entry", "reason"}, or {"id", "error"}. Exit code
+    1 when there was a line that is not like that.
+    """
+    from ._control_lines import run_floor
+
+    return run_floor()
+
+
+@command.command("lint", short_help="Look for rules that do not do what they say.")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--workspace", metavar="DIR", help="The workspace that relative rules and links are looked at in.")
+@click.option("--strict", is_flag=True, help="Exit code 1 for warnings, too.")
+@json_option
+def lint(files: tuple[str, ...], workspace: str | None, strict: bool, as_json: bool) -> int:
+    """Look for rules that are malformed, dead, shadowed, inert, misplaced or open to everything.
+
+    All FILEs are in force together; without any, those at the standard places. Exit code 1 when there is an error.
+    """
+    from ._control_lint import run_lint
+
+    return run_lint(files, workspace, strict=strict, as_json=as_json)
+
+
+@command.command("test", short_help="Check rules against the examples beside them.")
+@click.argument("file")
+@json_option
+def test(file: str, as_json: bool) -> int:
+    """Check the rules of FILE, JSON or YAML, against its `examples`: what they must allow, ask about and deny.
+
+    Exit code 1 when one of them fails, when a rule is malformed, or when there are no examples.
+    """
+    from ._control_test import run_test
+
+    return run_test(file, as_json=as_json)
+
+
+for _command in control_log.COMMANDS:
+    command.add_command(_command)
