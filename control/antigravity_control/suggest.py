@@ -42,7 +42,7 @@ def rules_for(action: ActionName, target: str, unit: Unit | None = None, *, lite
 
     :param unit: the command of a line that nothing covers. :param literal: its first words may stand for it.
     """
-    if not target or _ESCAPED & set(target):
+    if not target or _ESCAPED & set(target) or _is_pattern(action, target.strip()):
         return ()
     if action in LINE_ACTIONS:
         words = _first_words(unit) if unit is not None and literal else None
@@ -53,6 +53,11 @@ def rules_for(action: ActionName, target: str, unit: Unit | None = None, *, lite
     if action in FILE_ACTIONS:
         return (f"{action}({target})",)
     return (f"{action}({target})",) if "/" in target else ()
+
+
+def _is_pattern(action: ActionName, target: str) -> bool:
+    """Whether a target would stand for more than itself once it is written into a rule: ``regex:.*``, ``*``."""
+    return target == "*" or target.startswith("regex:") or (action == "mcp" and target.endswith("/*"))
 
 
 def _first_words(unit: Unit) -> str | None:

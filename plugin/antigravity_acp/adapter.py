@@ -125,14 +125,20 @@ class AntigravityAdapter(LlmAdapter):
     def update(self, settings: Settings) -> None:
         """Take over new settings, for what begins afterwards: turns, endpoints and processes.
 
-        :raises LlmError: ``INVALID_SETTINGS`` when one differs that cannot change while the adapter runs, which says
-            what an agent is; such a change needs a new adapter.
+        Another agent answers from the next turn on; turns that are unfinished stay with theirs.
+
+        :raises LlmError: ``INVALID_SETTINGS`` when one differs that cannot change while the adapter runs; such a change
+            needs a new adapter.
         """
         if (fixed := self._settings.fixed_in(settings)) is not None:
             raise LlmError(
                 "INVALID_SETTINGS", f"Setting `{fixed}` cannot change while the plugin runs. Mount the plugin again."
             )
+        same = self._settings.same_agent(settings)
         self._settings = self._pool.settings = settings
+        if not same:
+            self._models = {}
+            self._pool.renew()
         self._bridge.tool_timeout_s = settings.tool_timeout_ms / 1000
         self._turns.limit = settings.max_active_tool_sessions
 

@@ -77,6 +77,9 @@ class AgentPool(Generic[EndpointT]):
         self._starting = 0
         self._settled = asyncio.Event()
         self._closed = False
+        #: Processes that were started by settings which no longer hold.
+        self._outdated: set[AgentClient] = set()
+        self._renewals = 0
         self._survivors: list[LlmError] = []
         #: Processes started so far.
         self.starts = 0
@@ -148,6 +151,7 @@ class AgentPool(Generic[EndpointT]):
     async def _start(self) -> AgentClient:
         self.starts += 1
         self._starting += 1
+        renewals = self._renewals
         try:
             command = await self._installer.command(self.settings)
             client = await AgentClient.start(self.settings, command, notify=self._notify)
@@ -155,6 +159,8 @@ class AgentPool(Generic[EndpointT]):
             self._starting -= 1
             self._settled.set()
         self._clients.add(client)
+        if renewals != self._renewals:
+            self._outdated.add(client)
         client.on_closed.append(lambda: self._drop_dead(client))
         self.images = client.images
         return client
@@ -175,7 +181,7 @@ class AgentPool(Generic[EndpointT]):
         :param prepare: a standby session to open on it while it waits.
         :param standby: one that it has already, with its key.
         """
-        spent = client.sessions >= self.settings.max_sessions_per_process
+        spent = client in self._outdated or client.sessions >= self.settings.max_sessions_per_process
         if self._closed or not healthy or not client.alive or spent:
             if standby is not None:
                 standby[1].discard()
@@ -242,7 +248,16 @@ class AgentPool(Generic[EndpointT]):
             self._survivors.append(error)
         finally:
             self._clients.discard(client)
+            self._outdated.discard(client)
             self._settled.set()
+
+    def renew(self) -> None:
+        """Start other processes from now on: what waits is ended, what is lent when it comes back."""
+        self._renewals += 1
+        self._outdated |= self._clients
+        self.images = None
+        for idle in list(self._idle):
+            self._expire(idle)
 
     async def aclose(self) -> None:
         """End what waits, and wait until what is borrowed was given back. Idempotent.
