@@ -1,4 +1,4 @@
-"""Writes `dsh/settings.js`, the settings of the DSH bundle, from the plugin's manifest.
+"""Writes `dsh/settings.js` and `dsh/locale/`, the settings and the name of the DSH bundle, from the plugin's manifest.
 
 Owns: the translation of the JSON Schema that `manifest.json` uses into the host's schema language. A construct that the
 manifest does not use today is an error, so that nothing is left out in silence.
@@ -40,7 +40,15 @@ def settings_module() -> str:
     )
 
 
+def locale() -> str:
+    """What the host's page of plugins shows as the bundle's title and description."""
+    shown = {"meta": {"title": manifest().name, "description": manifest().description}}
+    return json.dumps(shown, ensure_ascii=False, indent=2) + "\n"
+
+
 def _field(name: str, field: dict[str, Any]) -> str:
+    if ". " in field["title"]:
+        raise SystemExit(f"manifest.json: the title of `{name}` must not hold a full stop: dsh/client.js splits there.")
     text = f"{field['title']}. {field['description']}"
     live = ".volatile()" if field.get(LIVE) else ""
     return f"{_kind(name, field)}.default({_literal(field['default'])}).description({_literal(text)}){live}"

@@ -2,7 +2,7 @@
 
 With `--check` it writes nothing and fails when a file is not up to date.
 
-`docs/settings.md` and `dsh/settings.js` come from `manifest.json`, `docs/errors.md` from
+`docs/settings.md`, `dsh/settings.js` and `dsh/locale/` come from `manifest.json`, `docs/errors.md` from
 `plugin/antigravity_acp/contract/codes.py`; in `README.md` the parts between marks are the settings in short and
 the first example.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dsh_settings import settings_module
+from dsh_settings import locale, settings_module
 
 from antigravity_acp.contract import ERRORS
 from antigravity_acp.manifest import manifest
@@ -97,6 +97,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "settings.md", settings_page()
     yield ROOT / "docs" / "errors.md", errors_page()
     yield ROOT / "dsh" / "settings.js", settings_module()
+    yield ROOT / "dsh" / "locale" / "en.json", locale()
     path = ROOT / "README.md"
     yield path, readme(path.read_text(encoding="utf-8"))
 

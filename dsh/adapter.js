@@ -27,6 +27,8 @@ export class AntigravityAdapter extends LlmAdapter {
   #openTurns = new OpenTurns()
   /** @type {ModelInfo[]} */
   #models = []
+  /** @type {WeakMap<import('./connection.js').Connection, Map<string, ModelInfo>>} */
+  #resolved = new WeakMap()
   /** @type {Promise<void> | undefined} */
   #listing
   /** Called when a catalogue came too late for the one who asked. */
@@ -64,19 +66,24 @@ export class AntigravityAdapter extends LlmAdapter {
   }
 
   /**
-   * What is known of one model. The host asks before every call, so no process is started for it.
+   * What is known of one model. The host asks before every call, so no process is started for it, and what a sidecar has
+   * once said in full it is not asked again.
    * @param {string} provider
    * @param {string} model
    * @param {AbortSignal} [signal]
    */
   async resolveModel(provider, model, signal) {
-    let known = this.#models.find(({ id }) => id === model)
-    try {
-      known = await this.#sidecar.running?.request(
-        'models/resolve', { model }, { timeoutMs: RESOLVE_MS, ...(signal === undefined ? {} : { signal }) }) ?? known
-    } catch (error) {
-      signal?.throwIfAborted()
-      this.#warn(`A model could not be looked up: ${textOf(error)}`)
+    const connection = this.#sidecar.running
+    let known = (connection && this.#resolved.get(connection)?.get(model)) ?? this.#models.find(({ id }) => id === model)
+    if (connection !== undefined && known?.inputModalities === undefined) {
+      try {
+        known = await connection.request('models/resolve', { model }, { timeoutMs: RESOLVE_MS, ...(signal === undefined ? {} : { signal }) })
+        const resolved = this.#resolved.get(connection) ?? new Map()
+        if (known?.inputModalities !== undefined) this.#resolved.set(connection, resolved.set(model, known))
+      } catch (error) {
+        signal?.throwIfAborted()
+        this.#warn(`A model could not be looked up: ${textOf(error)}`)
+      }
     }
     const fallback = model === this.#default.id ? this.#default : { name: model }
     return { ...fallback, ...known, provider, id: model }
@@ -95,9 +102,11 @@ export class AntigravityAdapter extends LlmAdapter {
     try {
       const wire = await turn.unlessAborted(toWire(options, this.#attachments()))
       const connection = await turn.unlessAborted(this.#sidecar.connection())
+      // The signal may have fired since the connection came; from here on it reaches the stream itself.
+      if (turn.aborted) throw new Failure('ABORTED', 'aborted')
       const stream = turn.begin(connection.stream(wire))
       for (;;) {
-        const chunks = await turn.unlessAborted(stream.next())
+        const chunks = await stream.next()
         if (chunks === undefined) throw new Failure('ACP_PROTOCOL_ERROR', 'The sidecar ended an answer without its last chunk.')
         for (const chunk of chunks) {
           if (turn.aborted) throw new Failure('ABORTED', 'aborted')
@@ -108,7 +117,7 @@ export class AntigravityAdapter extends LlmAdapter {
           }
           this.#sidecar.answered()
           turn.finished = true
-          if (chunk.reason.kind === 'tool-calls') this.#openTurns.keep(session ?? stream.id, turn)
+          if (chunk.reason.kind === 'tool-calls') this.#openTurns.keep(session ?? stream.name, turn)
           yield withHostCode(chunk, turn.begun)
           return
         }

@@ -3,14 +3,14 @@
  *
  * Owns: the process's pipes, the open requests and streams. All of them fail, typed, when the process ends or closes its
  * output; `close()` ends the process, bounded.
- * Back-pressure: requests wait while the pipe to the sidecar is full; each stream holds at most what the sidecar may
- * send without an acknowledgement.
+ * Back-pressure: requests wait while the pipe to the sidecar is full (outbox.js); each stream holds at most what the sidecar
+ * may send without an acknowledgement.
  * Never: writes a log, or reads the sidecar's stderr beyond the one line that explains a failed start.
  */
 import { Failure, textOf } from './failure.js'
+import { MAX_FRAME_BYTES, Outbox } from './outbox.js'
 
 export const PROTOCOL = 1
-const MAX_FRAME_BYTES = 32 * 1024 * 1024
 /** A quarter of the sidecar's window, so that it never has to wait for a consumer that keeps up. */
 const ACKNOWLEDGE_EVERY = 64
 /** The rest of what the process has written is read for so long after its exit. */
@@ -19,7 +19,7 @@ const NEWLINE = 10
 
 /** @typedef {import('./host.d.ts').SubprocessHandle} SubprocessHandle */
 /** @typedef {import('./host.d.ts').StreamChunk} StreamChunk */
-/** @typedef {{resolve: (value: any) => void, reject: (error: Error) => void}} Waiter */
+/** @typedef {{resolve: (value: any) => void, reject: (error: Error) => void, over: () => void}} Waiter */
 /** @typedef {(method: string, params: any) => void} OnNotification */
 
 export class Connection {
@@ -31,8 +31,6 @@ export class Connection {
   #partial = []
   #partialBytes = 0
   #ids = 0
-  /** @type {Promise<void> | undefined} */
-  #drained
   /** @type {Failure | undefined} */
   #ended
   #closing = false
@@ -46,7 +44,7 @@ export class Connection {
   constructor(handle, onNotification) {
     if (handle.stdin === undefined || handle.stdout === undefined) throw new TypeError('the sidecar needs pipes')
     this.#handle = handle
-    this.#stdin = handle.stdin
+    this.#outbox = new Outbox(handle.stdin)
     this.#onNotification = onNotification
     /** Settles, never rejects, once the conversation is over. @type {Promise<Failure>} */
     this.closed = new Promise((resolve) => { this.#settleClosed = resolve })
@@ -70,7 +68,7 @@ export class Connection {
   }
 
   #handle
-  #stdin
+  #outbox
   #onNotification
 
   get alive() {
@@ -89,45 +87,32 @@ export class Connection {
    * @param {{signal?: AbortSignal, timeoutMs?: number}} [bounds]
    * @returns {Promise<any>} the result; a {@link Failure} when the sidecar answers with an error, ends, or is too late
    */
-  async request(method, params, bounds = {}) {
+  request(method, params, bounds = {}) {
     const id = ++this.#ids
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer
-    let settled = false
+    const { signal, timeoutMs } = bounds
+    if (signal?.aborted) return Promise.reject(new Failure('ABORTED', 'The request was cancelled.'))
     /** @param {Failure} failure */
     const giveUp = (failure) => {
-      if (settled) return
-      this.#requests.get(id)?.reject(failure)
-      this.#requests.delete(id)
-      this.notify('$/cancel', { id })
+      if (!this.#outbox.withdraw(id)) this.notify('$/cancel', { id })
+      this.#settle(id)?.reject(failure)
     }
     const onAbort = () => giveUp(new Failure('ABORTED', 'The request was cancelled.'))
-    try {
-      return await new Promise((resolve, reject) => {
-        this.#requests.set(id, { resolve, reject })
-        bounds.signal?.addEventListener('abort', onAbort, { once: true })
-        if (bounds.timeoutMs !== undefined) {
-          const late = () => giveUp(new Failure('ACP_TIMEOUT', `The sidecar did not answer \`${method}\` in ${bounds.timeoutMs} ms.`))
-          timer = setTimeout(late, bounds.timeoutMs)
-        }
-        if (bounds.signal?.aborted) onAbort()
-        else void this.#send({ jsonrpc: '2.0', id, method, params }).catch(reject)
-      })
-    } finally {
-      settled = true
-      this.#requests.delete(id)
+    const late = () => giveUp(new Failure('ACP_TIMEOUT', `The sidecar did not answer \`${method}\` in ${timeoutMs} ms.`))
+    const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    return this.#ask(id, method, params, () => {
       clearTimeout(timer)
-      bounds.signal?.removeEventListener('abort', onAbort)
-    }
+      signal?.removeEventListener('abort', onAbort)
+    })
   }
 
   /**
-   * Sends without an answer, and never waits: a cancel must not queue behind a full pipe's requests.
+   * Sends without an answer, and never waits.
    * @param {string} method
    * @param {object} params
    */
   notify(method, params) {
-    if (this.#ended === undefined && this.#stdin.writable) this.#stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method, params })}\n`)
+    if (this.#ended === undefined) this.#outbox.notify({ jsonrpc: '2.0', method, params })
   }
 
   /**
@@ -135,12 +120,22 @@ export class Connection {
    * @param {object} options the request without its signal
    */
   stream(options) {
-    const stream = new ChunkStream(`s${this.#ids + 1}`, this)
-    this.#streams.set(stream.id, stream)
-    void this.request('stream/start', { stream: stream.id, options })
+    const id = ++this.#ids
+    const stream = new ChunkStream(this, id)
+    this.#streams.set(stream.name, stream)
+    void this.#ask(id, 'stream/start', { stream: stream.name, options }, () => this.#streams.delete(stream.name))
       .then(() => stream.end(), (error) => stream.fail(error))
-      .finally(() => this.#streams.delete(stream.id))
     return stream
+  }
+
+  /**
+   * Ends a generation, or the turn that it left open. One whose start still waits for the pipe is never started: a cancel
+   * that came before it would be one for nothing.
+   * @param {ChunkStream} stream
+   */
+  cancel(stream) {
+    if (this.#outbox.withdraw(stream.request)) this.#settle(stream.request)?.reject(new Failure('ABORTED', 'The request was cancelled.'))
+    else this.notify('stream/cancel', { stream: stream.name })
   }
 
   /**
@@ -149,7 +144,7 @@ export class Connection {
    */
   async close(graceMs) {
     this.#closing = true
-    this.#stdin.end()
+    this.#outbox.end()
     /** @type {NodeJS.Timeout | undefined} */
     let timer
     const late = new Promise((resolve) => { timer = setTimeout(resolve, graceMs) })
@@ -167,33 +162,42 @@ export class Connection {
     this.#handle.terminate()
   }
 
-  /** @param {object} frame */
-  async #send(frame) {
-    const line = `${JSON.stringify(frame)}\n`
-    if (Buffer.byteLength(line) > MAX_FRAME_BYTES) {
-      throw new Failure('INVALID_REQUEST', 'The request is larger than 32 MiB. Leave out images, or start a new chat.')
-    }
-    while (this.#drained !== undefined) await this.#drained
-    if (this.#ended !== undefined) throw this.#ended
-    if (this.#stdin.write(line)) return
-    this.#drained ??= new Promise((resolve) => {
-      const done = () => {
-        this.#drained = undefined
-        resolve(undefined)
-      }
-      this.#stdin.once('drain', done)
-      void this.closed.then(done)
+  /**
+   * @param {number} id
+   * @param {string} method
+   * @param {object} params
+   * @param {() => void} over called once, before the promise settles
+   * @returns {Promise<any>}
+   */
+  #ask(id, method, params, over) {
+    return new Promise((resolve, reject) => {
+      this.#requests.set(id, { resolve, reject, over })
+      if (this.#ended !== undefined) this.#settle(id)?.reject(this.#ended)
+      else this.#outbox.request(id, { jsonrpc: '2.0', id, method, params }, (failure) => this.#settle(id)?.reject(failure))
     })
+  }
+
+  /**
+   * @param {number} id
+   * @returns {Waiter | undefined} whoever waits for the answer, once
+   */
+  #settle(id) {
+    const waiter = this.#requests.get(id)
+    this.#requests.delete(id)
+    waiter?.over()
+    return waiter
   }
 
   /** @param {Buffer} data */
   #read(data) {
     let from = 0
     for (let at = data.indexOf(NEWLINE); at >= 0; at = data.indexOf(NEWLINE, from)) {
-      this.#partial.push(data.subarray(from, at))
-      const line = Buffer.concat(this.#partial).toString('utf8')
-      this.#partial = []
-      this.#partialBytes = 0
+      let line = data.toString('utf8', from, at)
+      if (this.#partial.length > 0) {
+        line = Buffer.concat([...this.#partial, data.subarray(from, at)]).toString('utf8')
+        this.#partial = []
+        this.#partialBytes = 0
+      }
       from = at + 1
       if (line.trim()) this.#receive(line)
     }
@@ -214,11 +218,13 @@ export class Connection {
     }
     if (frame === null || typeof frame !== 'object') return this.#broken('sent a frame that is not an object')
     if (frame.method === undefined) {
-      const waiter = this.#requests.get(frame.id)
+      const waiter = this.#settle(frame.id)
       if (frame.error !== undefined) waiter?.reject(Failure.of(frame.error))
       else waiter?.resolve(frame.result)
     } else if (frame.method === 'stream/chunk') {
-      this.#streams.get(frame.params?.stream)?.push(frame.params.chunks)
+      const { stream, chunks } = frame.params ?? {}
+      if (!Array.isArray(chunks)) return this.#broken('sent a frame of another shape')
+      this.#streams.get(stream)?.push(chunks)
     } else {
       this.#onNotification(frame.method, frame.params)
     }
@@ -233,7 +239,7 @@ export class Connection {
   #end(failure) {
     if (this.#ended !== undefined) return
     this.#ended = failure
-    for (const waiter of this.#requests.values()) waiter.reject(failure)
+    for (const id of [...this.#requests.keys()]) this.#settle(id)?.reject(failure)
     this.#settleClosed(failure)
   }
 }
@@ -249,22 +255,25 @@ class ChunkStream {
   #wake = () => {}
 
   /**
-   * @param {string} id
    * @param {Connection} connection
+   * @param {number} request the id of the request that starts it
    */
-  constructor(id, connection) {
-    this.id = id
+  constructor(connection, request) {
     this.connection = connection
+    this.request = request
+    this.name = `s${request}`
   }
 
-  /** Whether the sidecar has answered the request. */
+  /** Whether nothing more comes. */
   get over() {
     return this.#over
   }
 
   /** @param {StreamChunk[]} chunks */
   push(chunks) {
-    this.#waiting.push(...chunks)
+    if (this.#over) return
+    if (this.#waiting.length === 0) this.#waiting = chunks
+    else this.#waiting.push(...chunks)
     this.#wake()
   }
 
@@ -275,7 +284,7 @@ class ChunkStream {
 
   /** @param {Error} error */
   fail(error) {
-    this.#failure = error
+    this.#failure ??= error
     this.end()
   }
 
@@ -298,11 +307,13 @@ class ChunkStream {
   consumed(count) {
     this.#unacknowledged += count
     if (this.#over || this.#unacknowledged < ACKNOWLEDGE_EVERY) return
-    this.connection.notify('stream/ack', { stream: this.id, chunks: this.#unacknowledged })
+    this.connection.notify('stream/ack', { stream: this.name, chunks: this.#unacknowledged })
     this.#unacknowledged = 0
   }
 
+  /** Whoever waits for chunks hears of it at once; what the sidecar still sends is dropped. */
   cancel() {
-    this.connection.notify('stream/cancel', { stream: this.id })
+    this.connection.cancel(this)
+    this.fail(new Failure('ABORTED', 'The request was cancelled.'))
   }
 }

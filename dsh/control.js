@@ -13,21 +13,23 @@ const REPORT_MS = 10_000
 /** @typedef {import('./host.d.ts').Context} Context */
 /** @typedef {import('./host.d.ts').ToolExecution} ToolExecution */
 /** @typedef {import('./host.d.ts').PreToolDecision} PreToolDecision */
+/** @typedef {(exec?: ToolExecution) => boolean} Attended */
 
 /**
  * Listens until the plugin is unmounted.
  * @param {Context} ctx
  * @param {import('./sidecar.js').Sidecar} sidecar
  * @param {() => boolean} on whether the control is switched on now
+ * @param {Attended} attended
  */
-export function listen(ctx, sidecar, on) {
+export function listen(ctx, sidecar, on, attended) {
   /** Calls that were asked about, and whether their tool was started. @type {WeakMap<ToolExecution, {started: boolean}>} */
   const asked = new WeakMap()
 
   ctx.on('tools/pre-execute', async (/** @type {ToolExecution} */ exec, /** @type {() => Promise<PreToolDecision>} */ next) => {
     if (!on()) return next()
     asked.set(exec, { started: false })
-    const own = await decide(ctx, sidecar, exec)
+    const own = await decide(ctx, sidecar, exec, attended(exec))
     if (own.kind !== 'ask') return own.kind === 'allow' ? next() : own
     // Others may still deny what we only ask about.
     const theirs = await next()
@@ -58,10 +60,10 @@ export function listen(ctx, sidecar, on) {
  * @param {Context} ctx
  * @param {import('./sidecar.js').Sidecar} sidecar
  * @param {ToolExecution} exec
+ * @param {boolean} person whether somebody can be asked
  * @returns {Promise<PreToolDecision>}
  */
-async function decide(ctx, sidecar, exec) {
-  const person = attended(ctx, exec)
+async function decide(ctx, sidecar, exec, person) {
   try {
     const answer = await sidecar.request('control/decide', { call: callOf(exec), attended: person }, {
       timeoutMs: DECIDE_MS, ...(exec.signal === undefined ? {} : { signal: exec.signal }),
@@ -81,17 +83,26 @@ async function decide(ctx, sidecar, exec) {
 }
 
 /**
- * Whether somebody can be asked: the host has an approval service, the session does not forbid to ask, and something
+ * Tells whether somebody can be asked: the host has an approval service, the session does not forbid to ask, and something
  * answers. (A browser that is not open at the moment still counts; the host then refuses by itself.)
  * @param {Context} ctx
- * @param {ToolExecution} [exec]
+ * @returns {Attended}
  */
-export function attended(ctx, exec) {
-  const approval = ctx.get('approval')
-  if (approval === undefined) return false
-  const session = exec?.agent?.session
-  if (session !== undefined && approval.effectivePolicy(session) === 'never') return false
-  return ctx.events.dispatch('waterfall', ['approval/request']).length > 0
+export function attendance(ctx) {
+  /** @type {import('./host.d.ts').Approval | undefined} */
+  let approval
+  // The service comes and goes; looking it up before every call of a tool costs more than the rest of the answer.
+  ctx.inject(['approval'], (inner) => {
+    approval = inner.get('approval')
+    return () => { approval = undefined }
+  })
+  const { events } = ctx
+  return (exec) => {
+    if (approval === undefined) return false
+    const session = exec?.agent?.session
+    if (session !== undefined && approval.effectivePolicy(session) === 'never') return false
+    return events.dispatch('waterfall', ['approval/request']).length > 0
+  }
 }
 
 /** @param {ToolExecution} exec */

@@ -46,18 +46,33 @@ const PIP = { PIP_NO_INPUT: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_USER: '
 export async function privateEnvironment(host, wanted, signal) {
   const same = `${wanted.version}-${await digest(host.bundle)}`
   const home = join(host.cache, [same, ...wanted.extras].join('-'))
-  await mkdir(join(home, 'users'), { recursive: true })
-  // Before the look: from now on nobody removes it.
-  const release = await use(home)
+  let release = () => {}
   try {
+    await mkdir(join(home, 'users'), { recursive: true })
+    // Before the look: from now on nobody removes it.
+    release = await use(home)
     const python = await ready(home) ?? await makeOnce(host, home, wanted, signal)
     await removeOld(host.cache, same)
     await removeHalf(home, python)
     return { python, release }
   } catch (error) {
     release()
-    throw error
+    signal.throwIfAborted()
+    throw error instanceof Failure ? error : unwritable(host.cache, error)
   }
+}
+
+/**
+ * @param {string} cache
+ * @param {unknown} error of the file system
+ */
+function unwritable(cache, error) {
+  const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+  return new Failure(
+    'ACP_INSTALL_FAILED',
+    `Python for antigravity-acp cannot be set up: ${cache} cannot be written (${code ?? 'an error'}). Make room or writable what is in `
+    + 'the way, or install `dsh-antigravity-acp` yourself and name its Python in the setting `python`.',
+  )
 }
 
 /** @param {string} bundle */
@@ -138,7 +153,7 @@ async function make(host, home, wanted, signal) {
   host.notice('info', 'PYTHON_SETUP', 'Setting up Python for antigravity-acp. This happens once and may take a minute or two.')
   try {
     await step(host, home, [...interpreter, '-I', '-m', 'venv', join(home, environment)], VENV_MS, signal)
-    await step(host, home, [python, '-I', '-m', 'pip', 'install', '--progress-bar', 'off', target], PIP_MS, signal)
+    await step(host, home, [python, '-I', '-m', 'pip', 'install', '--no-compile', '--progress-bar', 'off', target], PIP_MS, signal)
     const draft = join(home, `${environment}.json`)
     await writeFile(draft, JSON.stringify({ environment }))
     await publish(draft, home)

@@ -36,13 +36,13 @@ export class Failure extends Error {
 
   /**
    * The failure that a JSON-RPC error stands for.
-   * @param {{message?: unknown, data?: {code?: unknown, retryAfterMs?: unknown, status?: unknown}}} error
+   * @param {{message?: unknown, data?: {code?: unknown, retryAfterMs?: unknown, status?: unknown}} | null} error as it came
    */
   static of(error) {
-    const { code, retryAfterMs, status } = error.data ?? {}
+    const { code, retryAfterMs, status } = error?.data ?? {}
     return new Failure(
       typeof code === 'string' ? code : 'UNKNOWN',
-      typeof error.message === 'string' && error.message ? error.message : 'The sidecar answered with an error.',
+      typeof error?.message === 'string' && error.message ? error.message : 'The sidecar answered with an error.',
       {
         ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
         ...(typeof status === 'number' ? { status } : {}),

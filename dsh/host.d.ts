@@ -113,6 +113,7 @@ export interface Context {
   readonly subprocess: Subprocess
   readonly events: { dispatch(mode: string, args: unknown[]): unknown[] }
   readonly logger: Record<'error' | 'warn' | 'info' | 'debug', (message: string) => void>
+  inject(services: string[], callback: (ctx: Context) => () => void): unknown
   get(service: 'attachments'): Attachments | undefined
   get(service: 'approval'): Approval | undefined
   on(event: string, listener: (...args: any[]) => unknown, options?: { prepend?: boolean }): () => void

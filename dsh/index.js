@@ -9,7 +9,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { AntigravityAdapter } from './adapter.js'
-import { attended, listen } from './control.js'
+import { attendance, listen } from './control.js'
 import { credentials, findSidecar, workingDirectory } from './python.js'
 import { Config, manifest } from './settings.js'
 import { Sidecar } from './sidecar.js'
@@ -32,13 +32,14 @@ const EXIT_MS = 4_000
 export async function * apply(ctx, config) {
   const values = () => current(config)
   const warn = (/** @type {string} */ message) => ctx.logger.warn(message)
+  const attended = attendance(ctx)
   const sidecar = new Sidecar({
     launch: (signal) => launch(ctx, values(), signal),
     settings: () => {
       const { python, ...settings } = values()
       return settings
     },
-    attended: () => attended(ctx),
+    attended,
     client: { name: 'dsh-antigravity-acp', version: manifest.version },
     onNotification: (method, params) => tell(ctx, method, params),
     warn,
@@ -50,7 +51,7 @@ export async function * apply(ctx, config) {
   }
   const registration = ctx.llm.registerAdapter([manifest.provider], adapter)
   adapter.onCatalogue = () => registration.replace([manifest.provider])
-  listen(ctx, sidecar, () => values().control)
+  listen(ctx, sidecar, () => valueOf(config.control) === true, attended)
   ctx.on('loader/volatile-update', () => {
     void sidecar.settingsChanged()
     startControl()
@@ -66,9 +67,12 @@ export async function * apply(ctx, config) {
  * @returns {Values}
  */
 function current(config) {
-  return /** @type {Values} */ (Object.fromEntries(
-    Object.entries(config).map(([key, value]) => [key, typeof value?.get === 'function' ? value.get() : value]),
-  ))
+  return /** @type {Values} */ (Object.fromEntries(Object.entries(config).map(([key, value]) => [key, valueOf(value)])))
+}
+
+/** What a field of the settings is now. @param {any} field */
+function valueOf(field) {
+  return typeof field?.get === 'function' ? field.get() : field
 }
 
 /**
@@ -109,7 +113,8 @@ function dshHome() {
 }
 
 /**
- * What the sidecar has to say, in the host's log.
+ * What the sidecar has to say, in the host's log. A page that somebody has to open now (a sign-in: level `warning`) stands
+ * behind its message: a host in a terminal has no other place where a person would see it.
  * @param {Context} ctx
  * @param {string} method
  * @param {any} params
@@ -117,7 +122,8 @@ function dshHome() {
 function tell(ctx, method, params) {
   if (method !== 'notice' && method !== 'log') return
   const part = typeof params?.progress === 'number' ? ` (${Math.round(params.progress * 100)} %)` : ''
-  const line = `${params?.message}${part}`
+  const link = params?.level === 'warning' && typeof params.link === 'string' ? ` ${params.link}` : ''
+  const line = `${params?.message}${part}${link}`
   if (params?.level === 'error') ctx.logger.error(line)
   else if (params?.level === 'warning') ctx.logger.warn(line)
   else ctx.logger.info(line)

@@ -72,7 +72,7 @@ async function interpreter(host, signal) {
     const answer = await run(host, [found, ...args, '-I', '-c', PROBE], { timeoutMs: ASK_MS, signal })
     const [major = 0, minor = 0, venv = 0] = answer.code === 0 ? answer.stdout.trim().split(' ').map(Number) : []
     if (major === 3 && minor >= 11 && venv === 1) return [found, ...args]
-    seen.push(major === 0 ? `${name} does not run` : major === 3 && minor >= 11
+    seen.push(!(major > 0) ? `${name} does not run` : major === 3 && minor >= 11
       ? `${name} is ${major}.${minor} but has no \`venv\` with pip (Debian and Ubuntu: install python${major}.${minor}-venv)`
       : `${name} is ${major}.${minor}`)
   }

@@ -23,6 +23,7 @@ const UPDATE_MS = 10_000
  * @property {{name: string, version: string}} client
  * @property {OnNotification} onNotification
  * @property {(message: string) => void} warn
+ * @property {number} [pauseMs] how long a sidecar that was given up is left alone
  */
 
 export class Sidecar {
@@ -63,12 +64,21 @@ export class Sidecar {
    * @param {{signal?: AbortSignal, timeoutMs?: number}} [bounds] the time includes a start
    */
   async request(method, params, bounds = {}) {
+    const result = await (this.running?.request(method, params, bounds) ?? this.#requestFromNew(method, params, bounds))
+    this.answered()
+    return result
+  }
+
+  /**
+   * @param {string} method
+   * @param {object} params
+   * @param {{signal?: AbortSignal, timeoutMs?: number}} bounds
+   */
+  async #requestFromNew(method, params, bounds) {
     const since = Date.now()
     const connection = await within(this.connection(), method, bounds)
     const timeoutMs = bounds.timeoutMs === undefined ? undefined : Math.max(1, bounds.timeoutMs - (Date.now() - since))
-    const result = await connection.request(method, params, { ...bounds, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
-    this.answered()
-    return result
+    return connection.request(method, params, { ...bounds, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
   }
 
   /** A call was answered: what ended before it no longer counts. */
@@ -99,7 +109,7 @@ export class Sidecar {
   }
 
   async #start() {
-    const waitMs = this.#lastEnd + PAUSE_MS - Date.now()
+    const waitMs = this.#lastEnd + (this.#parts.pauseMs ?? PAUSE_MS) - Date.now()
     if (this.#endsInARow >= MAX_ENDS_IN_A_ROW && waitMs > 0) {
       const seconds = Math.ceil(waitMs / 1000)
       throw new Failure(

@@ -24,6 +24,9 @@ for _name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PRO
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost,::1"
 #: Nor may it find what happens to be installed here.
 os.environ["XDG_CACHE_HOME"] = str(TEMP / "cache")
+#: Nor the rules and the ledger of whoever runs it.
+os.environ["XDG_CONFIG_HOME"] = str(TEMP / "config")
+os.environ["XDG_STATE_HOME"] = str(TEMP / "state")
 
 #: A test's leftovers get this long to finish ending; it is a bound, not a pause: the check passes at once when clean.
 SETTLE_S = 5.0

@@ -50,6 +50,12 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     silence_timeout_ms: int
     control: bool
     permissions: Permissions
+    tool_permission: Literal["request-review", "proceed-in-sandbox", "strict", "always-proceed"]
+    enable_terminal_sandbox: bool
+    output_policy: Literal["off", "audit", "redact", "block"]
+    dangerously_skip_permissions: bool
+    ledger: bool
+    ledger_arguments: bool
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any] | None = None) -> "Settings":
@@ -61,6 +67,10 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         _validate(given)
         properties = manifest().settings["properties"]
         return msgspec.convert({key: given.get(key, field["default"]) for key, field in properties.items()}, cls)
+
+    def same_agent(self, other: "Settings") -> bool:
+        """Whether ``other`` starts the same agent, so that a running process still serves."""
+        return all(getattr(self, name) == getattr(other, name) for name in _AGENT)
 
     def fixed_in(self, other: "Settings") -> str | None:
         """The first setting that differs in ``other`` and that cannot change while the plugin runs.
@@ -80,6 +90,8 @@ class Settings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 #: Marks the settings of the manifest that may change while the plugin runs.
 LIVE: Final = "x-live"
+#: What says which agent is started, and how it signs in.
+_AGENT: Final = ("engine", "command", "args", "env", "auth_method")
 _ATTRIBUTES: Final = dict(zip(Settings.__struct_encode_fields__, Settings.__struct_fields__, strict=True))
 
 

@@ -9,6 +9,8 @@ import pytest
 from helpers.cli import call_cli, events, loopback_flags, one_line, run_cli
 from helpers.loopback import directive
 
+from antigravity_control.ledger import read
+
 SECRET = "sk-secret-of-the-remote-party"
 
 
@@ -96,6 +98,103 @@ def test_what_nobody_can_approve_is_refused_and_stderr_names_the_rule_that_would
     again = chat("--yes", "read_file,write_file", steps=(call("write_file", path="new.txt", content="x"),))
     assert again.returncode == 0
     assert (workspace / "new.txt").read_text() == "x"
+
+
+@pytest.mark.requirement("B-008")
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("touch ran", "command(touch)"),
+        ("git status --short", "command(git status)"),
+        ("python3 -c 'print(1)'", "command(python3 -c 'print(1)')"),
+    ],
+)
+def test_a_softly_denied_command_is_named_on_one_line_of_stderr_with_the_rule_that_allows_it(
+    workspace: Path, chat: Chat, tmp_path: Path, command: str, rule: str
+) -> None:
+    steps = (call("run_command", command=command), {"say": "so be it"})
+    done = chat("--json", steps=steps)
+    assert done.returncode == 0
+    line = one_line(done.stderr)
+    assert "`run_command` needs an approval" in line
+    assert f"Rule: {rule}. Here: --yes 'run_command'." in line
+    assert any(event["event"] == "end" and event["ok"] for event in events(done.stdout))
+    assert not (workspace / "ran").exists()
+    # The rule that was named really allows it.
+    path = settings_file(tmp_path, {"permissions": {"allow": [rule]}})
+    again = chat("--settings", path, "--json", steps=steps)
+    decided = next(event for event in events(again.stdout) if event["event"] == "tool-decision")
+    assert (decided["decision"], decided["rule"]) == ("allow", rule)
+
+
+def test_what_a_softly_denied_command_says_cannot_draw_on_the_terminal(chat: Chat) -> None:
+    done = chat("--json", steps=(call("run_command", command="python3 -c '\x1b[2J\n\x9b1A\u202e'"),))
+    assert done.returncode == 0
+    assert not set("\x1b\x9b\u202e") & set(done.stderr)
+    one_line(done.stderr)
+
+
+@pytest.mark.requirement("B-022", "B-037")
+def test_the_floor_holds_with_the_escape_hatch_open(workspace: Path, chat: Chat, tmp_path: Path) -> None:
+    path = settings_file(tmp_path, {"dangerouslySkipPermissions": True})
+    steps = (call("run_command", command="touch ran"), call("run_command", command="rm -rf /"))
+    done = chat("--settings", path, "--json", "--yes", "*", steps=steps)
+    assert done.returncode == 0
+    seen = [event for event in events(done.stdout) if event["event"] == "tool-decision"]
+    assert [(event["decision"], event["source"]) for event in seen] == [("allow", "rule"), ("deny", "floor")]
+    assert (workspace / "ran").exists()
+
+
+def test_a_chat_has_its_decisions_on_record_although_control_is_off(
+    chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert chat("--yes", "read_file", steps=(call("read_file", path="notes.txt"),)).returncode == 0
+    rows = [entry.body for entry in read(tmp_path / "state" / "antigravity-acp" / "ledger")]
+    assert [row.get("decision", row.get("outcome")) for row in rows] == ["allow", "ok"]
+    assert (rows[0]["host"], rows[0]["tier"]) == ("chat", "background")
+
+
+@pytest.mark.requirement("B-008", "B-037", "X-007", "X-008")
+def test_on_the_embedded_engine_one_turn_has_every_kind_of_answer_and_its_row(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    token = "ghp_" + "Zq7" * 12
+    (workspace / "notes.txt").write_text(f"token {token}\n")
+    calls = [
+        {"name": "read_file", "arguments": {"path": "notes.txt"}},
+        *({"name": "run_command", "arguments": {"command": line}} for line in ("echo x", "touch ran", "rm -rf /")),
+    ]
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps({"models": ["m"], "rules": [{"when": {"round": 0}, "calls": calls}, {"text": "end"}]}))
+    values = {"permissions": {"allow": ["command(echo)"]}, "outputPolicy": "redact"}
+    flags = ["--script", str(script), "--settings", settings_file(tmp_path, values), "--workspace", str(workspace)]
+    done = call_cli(capsys, "chat", "go", "--json", *flags)
+    assert done.returncode == 0
+    assert "Rule: command(touch)." in one_line(done.stderr)
+    assert token not in done.stdout
+    rows = [entry.body for entry in read(tmp_path / "state" / "antigravity-acp" / "ledger")]
+    found = {(row["decision"], row["source"], row.get("rule")) for row in rows if "decision" in row}
+    assert found == {
+        ("allow", "default", None), ("allow", "rule", "command(echo)"), ("deny", "headless", None),
+        ("deny", "floor", None),
+    }  # fmt: skip
+    ends = sorted((row["outcome"], row["output"]) for row in rows if "outcome" in row)
+    assert ends == [("not_run", "passed"), ("not_run", "passed"), ("ok", "passed"), ("ok", "redacted")]
+    assert {row["engine"] for row in rows} == {"embedded"}
+
+
+@pytest.mark.requirement("B-020")
+def test_a_command_runs_in_the_sandbox_or_not_at_all(workspace: Path, chat: Chat, tmp_path: Path) -> None:
+    path = settings_file(tmp_path, {"enableTerminalSandbox": True})
+    (tmp_path / "outside").mkdir()
+    command = f"touch inside; touch {tmp_path}/outside/escaped"
+    done = chat("--settings", path, "--yes", "run_command", "--json", steps=(call("run_command", command=command),))
+    assert done.returncode == 0
+    assert not (tmp_path / "outside" / "escaped").exists()
+    (result,) = [event["text"] for event in events(done.stdout) if event["event"] == "tool-result"]
+    assert (workspace / "inside").exists() or "its sandbox cannot be had" in result
 
 
 def test_a_rule_that_denies_tells_the_model_why(workspace: Path, chat: Chat) -> None:

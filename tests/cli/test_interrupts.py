@@ -209,14 +209,16 @@ def terminal(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_a_person_is_asked_and_the_answer_counts(terminal: Any, tmp_path: Path) -> None:
-    call = {"call": {"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}}}
+    # A command: a file of the workspace may be written without a question where a person could be asked.
+    call = {"call": {"name": "run_command", "arguments": {"command": "touch new.txt"}}}
     screen = terminal(directive(call, call))
-    screen.until("write_file wants to run.")
-    screen.until("path: new.txt")
-    screen.until("Allow write_file? [o]nce, this [t]urn or [n]o: ")
+    screen.until("run_command wants to run.")
+    screen.until("command: touch new.txt")
+    screen.until("always: command(touch)")
+    screen.until("Allow run_command? [o]nce, once in the [s]andbox, this [t]urn, [a]lways or [n]o: ")
     screen.type("o\r")
     screen.until("allowed: The person allowed this call.")
-    screen.until("Allow write_file? ")
+    screen.until("Allow run_command? ")
     (tmp_path / "new.txt").unlink()
     screen.type("n\r")
     screen.until("refused: The person did not allow this call.")

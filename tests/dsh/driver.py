@@ -37,7 +37,9 @@ def prompt(harness: DeepSeekHarness, session: str, text: str) -> None:
 
 
 def main() -> None:
-    job = {"provider": "antigravity-acp", "model": "server-default", "shutdown_timeout_seconds": 10.0}
+    # The host takes two seconds to start, and many on a busy machine.
+    bounds = {"initialize_timeout_seconds": 90.0, "shutdown_timeout_seconds": 10.0}
+    job = {"provider": "antigravity-acp", "model": "server-default", **bounds}
     job |= json.loads(sys.argv[1])
     harness = DeepSeekHarness(**job)
     try:

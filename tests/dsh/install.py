@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -66,10 +67,13 @@ def main() -> int:
     import install as node
 
     # tests/node/install.py, found by the path above: this file is run by its path and is `__main__`.
-    node.install(HERE)
-    install_host()
-    build_wheels()
-    install_sandbox()
+    # Mostly they wait for the network, each for another part of it.
+    with ThreadPoolExecutor() as steps:
+        for step in [
+            steps.submit(node.install, HERE),
+            *map(steps.submit, (install_host, build_wheels, install_sandbox)),
+        ]:
+            step.result()
     (HOST / ".ready").touch()
     return 0
 

@@ -1,9 +1,10 @@
 """The control of tool calls in the host: it may refuse and ask, and never widens what the host itself would do."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.dsh import Dsh, plain, sdk, sidecar_of
+from helpers.dsh import Dsh, Sdk, home, plain, sdk
 
 pytestmark = pytest.mark.dsh
 
@@ -20,83 +21,123 @@ ASKING = (
 )
 
 
-def touches(dsh: Dsh) -> list[dict[str, Any]]:
-    """A model that makes a file, and says what came of it."""
-    command = {"command": f"touch {dsh.workspace / 'made.txt'} && echo made", "description": "make it"}
-    return [{"when": {"round": 0}, "calls": [{"name": "bash", "arguments": command}]}, {"text": "it said {{result.1}}"}]
+#: One rule of each kind; every tool can make a file.
+PERMISSIONS = {"deny": ["bash"], "ask": ["write"], "allow": ["edit"]}
 
 
-def made(dsh: Dsh) -> bool:
-    return (dsh.workspace / "made.txt").exists()
+def rules(dsh: Dsh) -> list[dict[str, Any]]:
+    """A model that makes a file by the tool it is told to use, and says what came of it."""
+    made = str(dsh.workspace / "made.txt")
+    tools: dict[str, dict[str, Any]] = {
+        "bash": {"command": f"touch {made}", "description": "make it"},
+        "write": {"file_path": made, "content": "{{user}}"},
+        "edit": {"file_path": made, "old_string": "before", "new_string": "{{user}}"},
+    }
+    calls = [
+        {"when": {"user": f"use {name}", "round": 0}, "calls": [{"name": name, "arguments": arguments}]}
+        for name, arguments in tools.items()
+    ]
+    read = {"name": "read", "arguments": {"file_path": made}}
+    return [
+        # The host lets nobody edit a file that was not read.
+        {"when": {"user": "use edit", "round": 0}, "calls": [read]},
+        {"when": {"user": "use edit", "round": 1}, "calls": calls.pop()["calls"]},
+        *calls,
+        {"text": "it said {{result.1}}{{result.2}}"},
+    ]
 
 
-def run(dsh: Dsh, *rows: dict[str, Any], **config: Any) -> str:
-    """One turn; what the model was told."""
-    with sdk(dsh.ready("sdk", touches(dsh), *rows, control=True, **config)) as host:
-        turn = host.run("go")
-    assert turn["finish"] == "completed", turn
-    return str(turn["final"])
+class Desk:
+    """A host with the control on, and somebody who may answer it."""
+
+    def __init__(self, dsh: Dsh, host: Sdk) -> None:
+        self.dsh = dsh
+        self.made = dsh.workspace / "made.txt"
+        self._host = host
+        self._turns = 0
+
+    def say(self, text: str) -> str:
+        """One turn of a fresh session; what the model was told."""
+        self.made.unlink(missing_ok=True)
+        if "edit" in text:
+            self.made.write_text("before\n", encoding="utf-8")
+        self.dsh.forget()
+        self._turns += 1
+        turn = self._host.run(text, f"t{self._turns}")
+        assert turn["finish"] == "completed", turn
+        return str(turn["final"])
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """Somebody answers, rejects what holds the word REJECT, and denies what holds FORBIDDEN."""
+    with home(tmp_path_factory.mktemp("control") / "dsh") as dsh:
+        row = dsh.desk(answer="allowed-once", reject="REJECT", deny="FORBIDDEN")
+        dsh.ready("sdk", rules(dsh), *ASKING, row, control=True, permissions=PERMISSIONS)
+        with sdk(dsh) as host:
+            yield Desk(dsh, host)
 
 
 @pytest.mark.requirement("X-003")
-def test_what_a_rule_denies_does_not_run_and_the_model_sees_why(dsh: Dsh) -> None:
-    said = run(dsh, *ASKING, dsh.desk(answer="allowed-once"), permissions={"allow": ["*"], "deny": ["bash"]})
-    assert "denies this tool" in said
-    assert not made(dsh)
-    assert dsh.seen("run") == []
-    assert dsh.seen("asked") == []
+def test_what_a_rule_denies_does_not_run_and_the_model_sees_why(desk: Desk) -> None:
+    assert "denies this tool" in desk.say("use bash")
+    assert not desk.made.exists()
+    assert desk.dsh.seen("run") == []
+    assert desk.dsh.seen("asked") == []
 
 
 @pytest.mark.requirement("X-003")
-@pytest.mark.parametrize("answer", ["allowed-once", "rejected"])
-def test_what_a_rule_asks_about_goes_to_the_hosts_own_approval(dsh: Dsh, answer: str) -> None:
-    said = run(dsh, *ASKING, dsh.desk(answer=answer), permissions={"ask": ["bash"]})
-    asked = dsh.seen("asked")
-    assert [line["name"] for line in asked] == ["bash"]
-    assert "bash" in asked[0]["reason"]
-    assert made(dsh) is (answer == "allowed-once"), said
+@pytest.mark.parametrize("word", ["please", "REJECT"])
+def test_what_a_rule_asks_about_goes_to_the_hosts_own_approval(desk: Desk, word: str) -> None:
+    said = desk.say(f"use write {word}")
+    asked = desk.dsh.seen("asked")
+    assert [line["name"] for line in asked] == ["write"]
+    assert "write" in asked[0]["reason"]
+    assert desk.made.exists() is (word == "please"), said
+
+
+def test_an_allow_does_not_widen_what_others_refuse(desk: Desk) -> None:
+    assert "the desk says no" in desk.say("use edit FORBIDDEN")
+    assert desk.made.read_text(encoding="utf-8") == "before\n"
+
+
+def test_an_ask_does_not_hide_what_others_refuse(desk: Desk) -> None:
+    assert "the desk says no" in desk.say("use write FORBIDDEN")
+    assert desk.dsh.seen("asked") == []
+    assert not desk.made.exists()
+
+
+def test_an_allowed_call_runs_and_a_call_that_no_rule_names_is_asked_about(desk: Desk) -> None:
+    said = desk.say("use edit please")
+    assert "use edit please" in desk.made.read_text(encoding="utf-8"), said
+    assert [line["name"] for line in desk.dsh.seen("asked")] == ["read"]
 
 
 def test_without_an_answerer_an_ask_is_a_denial(dsh: Dsh) -> None:
-    said = run(dsh, *ASKING, permissions={"ask": ["bash"]})
-    assert not made(dsh), said
-    assert "bash" in said
-
-
-def test_an_allow_does_not_widen_what_others_refuse(dsh: Dsh) -> None:
-    said = run(dsh, *ASKING, dsh.desk(deny="touch"), permissions={"allow": ["*"]})
-    assert "the desk says no" in said
-    assert not made(dsh)
-
-
-def test_an_ask_does_not_hide_what_others_refuse(dsh: Dsh) -> None:
-    said = run(dsh, *ASKING, dsh.desk(deny="touch", answer="allowed-once"), permissions={"ask": ["bash"]})
-    assert "the desk says no" in said
-    assert dsh.seen("asked") == []
-    assert not made(dsh)
-
-
-def test_an_allowed_call_runs(dsh: Dsh) -> None:
-    assert "made" in run(dsh, *ASKING, permissions={"allow": ["bash"]})
-    assert made(dsh)
+    dsh.ready("sdk", rules(dsh), *ASKING, control=True, permissions=PERMISSIONS)
+    with sdk(dsh) as host:
+        nobody = Desk(dsh, host)
+        assert "write" in nobody.say("use write please")
+        assert not nobody.made.exists()
 
 
 @pytest.mark.parametrize("attended", [True, False])
 def test_a_sidecar_that_cannot_be_asked_leaves_it_to_a_person_or_denies(dsh: Dsh, attended: bool) -> None:
     # Another provider's model makes the call: the control is there for every tool call of the host.
+    program = dsh.folder / "antigravity-acp"
+    program.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    program.chmod(0o755)
+    dsh.install("sdk")
     rows = [*ASKING, dsh.desk(**({"answer": "allowed-once"} if attended else {})), plain()]
-    dsh.ready("sdk", [], *rows, control=True, permissions={"allow": ["*"]})
-    dsh.killed = True
+    dsh.configure("sdk", *rows, python=str(program), control=True, permissions={"allow": ["*"]})
+    made = dsh.workspace / "made.txt"
     with sdk(dsh, provider="plain", model="plain") as host:
-        sidecar = sidecar_of(host.host)
-        sidecar.suspend()
-        turn = host.run(f"call touch {dsh.workspace / 'made.txt'}")
+        turn = host.run(f"call touch {made}")
         asked = dsh.seen("asked")
         if attended:
             assert "cannot be asked" in asked[0]["reason"]
-            assert made(dsh)
+            assert made.exists()
         else:
             assert asked == []
             assert "cannot be asked" in turn["final"]
-            assert not made(dsh)
-        sidecar.resume()
+            assert not made.exists()

@@ -29,7 +29,9 @@ def rounds(dsh: Dsh) -> list[dict[str, object]]:
         "when": ROUNDS[1]["when"],
         "calls": [{"name": "read", "arguments": {"file_path": str(dsh.workspace / "notes.txt")}}],
     }
-    return [ROUNDS[0], second, *ROUNDS[2:]]
+    # The host may ask for a title beside the turn: a call without tools, with the same words in it.
+    title = {"when": {"user": {"regex": "(?i)session title|title for"}}, "text": "A fine title"}
+    return [title, ROUNDS[0], second, *ROUNDS[2:]]
 
 
 @pytest.mark.requirement("A-001", "A-002")
@@ -41,7 +43,7 @@ def test_without_a_model_named_it_answers_from_the_hosts_own_tools(dsh: Dsh) -> 
     assert "codename 31667014" in done.stdout
     assert "did not activate" not in done.stderr
     # Once each: the model asked for a tool, the host ran it, the same prompt went on.
-    assert [line["status"] for line in dsh.asked()] == [200, 200, 200]
+    assert [line["status"] for line in dsh.asked() if line["tools"]] == [200, 200, 200]
 
 
 @pytest.mark.requirement("A-003")

@@ -124,16 +124,30 @@ class Dsh:
         return {"insert": [{"id": "desk", "name": str(TESTS / "plugins" / "desk.mjs"), "config": config}]}
 
     def seen(self, at: str) -> list[dict[str, Any]]:
-        """What the desk saw of one kind: `pre`, `run`, `asked` or `piece`."""
+        """What the desk saw of one kind since the last :meth:`forget`: `pre`, `run`, `asked`, `call` or `piece`."""
         path = self.folder / "desk.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [line for line in map(json.loads, lines) if line["at"] == at]
+
+    def forget(self) -> None:
+        """Clear the desk, for the next test of a host that several share."""
+        (self.folder / "desk.jsonl").unlink(missing_ok=True)
 
     def asked(self) -> list[dict[str, Any]]:
         """What the model was sent, request by request."""
         path = self.folder / "model.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
+
+
+@contextmanager
+def home(folder: Path) -> Iterator[Dsh]:
+    """An empty home of the host; fails when something of an agent is left on the disk at the end."""
+    assert (HOST / ".ready").exists(), "the host is not installed: run `python tests/dsh/install.py` or `make test-dsh`"
+    dsh = Dsh(folder)
+    yield dsh
+    if not dsh.killed:
+        wait_for(lambda: not list(dsh.tmp.glob("antigravity*")), 10)
 
 
 def plain() -> dict[str, Any]:
@@ -242,7 +256,9 @@ def sdk(dsh: Dsh, profile: str = "sdk", **options: Any) -> Iterator[Sdk]:
 
 def sidecar_of(host: psutil.Process) -> psutil.Process:
     """The sidecar among a host's processes."""
-    return wait_for(lambda: next((child for child in host.children(recursive=True) if is_sidecar(child)), None))
+    found = wait_for(lambda: next((child for child in host.children(recursive=True) if is_sidecar(child)), None))
+    assert isinstance(found, psutil.Process)
+    return found
 
 
 def is_sidecar(process: psutil.Process) -> bool:

@@ -117,23 +117,23 @@ async def test_settings_change_live_and_only_those_that_may() -> None:
         asked = {"call": {"id": "c1", "name": "bash"}, "attended": True}
         assert (await host.request("control/decide", asked))["decision"] == "ask"
 
-        error = await error_of(host, "settings/update", {"settings": {"timeoutMs": 3000, "command": "secret"}})
+        error = await error_of(host, "settings/update", {"settings": {"timeoutMs": 3000, "env": {"A": "secret"}}})
         assert error.code == "INVALID_SETTINGS"
-        assert "`command`" in error.message
+        assert "`env`" in error.message
         assert "secret" not in error.message
         error = await error_of(host, "settings/update", {"settings": {"timeoutMs": 0}})
         assert error.code == "INVALID_SETTINGS"
         # Nothing of a refused update has been taken over, the control included.
         assert (await host.request("diagnostics"))["timeout_ms"] == 2000
         assert (await host.request("control/decide", asked))["decision"] == "ask"
-    assert "command" in FIXED
+    assert FIXED == ["env"]
 
 
 async def test_settings_may_change_while_the_adapter_is_still_loading() -> None:
     async with sidecar({"timeoutMs": 1000}) as host:
         await host.request("settings/update", {"settings": {"timeoutMs": 2000}})
-        with pytest.raises(RemoteError, match="`command`"):
-            await host.request("settings/update", {"settings": {"command": "x"}})
+        with pytest.raises(RemoteError, match="`env`"):
+            await host.request("settings/update", {"settings": {"env": {"A": "x"}}})
         assert (await host.request("diagnostics"))["active_turns"] == 0
 
 

@@ -14,14 +14,15 @@ from typing import Final
 import msgspec
 
 from antigravity_acp.contract import AbortController, LlmError
+from antigravity_acp.governing import Governor, Records
 from antigravity_acp.host import (
     AgentLoop,
     Approvals,
+    GovernedApprover,
     Host,
     LineReader,
     LoopLimits,
     ModelChoice,
-    PolicyApprover,
     TerminalApprover,
     TurnResult,
     Workspace,
@@ -30,12 +31,12 @@ from antigravity_acp.host import (
 from antigravity_acp.host.events import LoopEvent, ToolDecided
 from antigravity_acp.manifest import manifest
 from antigravity_acp.settings import Settings
-from antigravity_control import Call, DecisionContext, Rules, RulesError, decide
+from antigravity_control import Rules, RulesError
 
 from ._setup import advise
 from .failures import CliError
 from .options import AgentFlags
-from .output import Output, open_output
+from .output import Output, open_output, plain
 from .running import Interrupts
 
 SYSTEM: Final = """\
@@ -69,16 +70,25 @@ async def run_chat(chat: Chat, prompt: str | None, interrupts: Interrupts) -> in
     output = open_output(as_json=chat.as_json, aside=True)
     headless = not (sys.stdin.isatty() and sys.stderr.isatty())
     reader = LineReader()
+    records = Records(settings, host="chat")
+    governor = Governor(settings, workspace.root, attended=not headless, names=rules, records=records, confines=True)
     async with Host({manifest().id: values}) as host:
+        # Its rules hold here whether `control` is on or off; the plugin's own hook finds it and leaves it at that.
+        host.ctx.effect(governor.aclose, "records")
+        host.ctx.provide("governor", governor)
         host.ctx.provide("notices", lambda notice: output.show({"event": "notice", **msgspec.to_builtins(notice)}))
         await host.start()
         model = _model(host, chat.model)
-        listener = _Listener(output, rules, chat.rules)
+        listener = _Listener(output, chat.rules)
+        await governor.ready()
+        _tell_faults(governor, output)
         loop = AgentLoop(
             host.ctx,
             model=model,
             workspace=workspace,
-            approver=Approvals(PolicyApprover(rules), None if headless else TerminalApprover(reader)),
+            approver=Approvals(
+                GovernedApprover(governor), None if headless else TerminalApprover(reader, governor=governor)
+            ),
             system=SYSTEM,
             listener=listener,
             limits=LoopLimits(max_steps=chat.max_steps) if chat.max_steps else None,
@@ -159,12 +169,11 @@ class _Talk:
 class _Listener:
     """Shows the loop's events, and says how a call that nobody could approve would be allowed."""
 
-    def __init__(self, output: Output, rules: Rules, written: str) -> None:
+    def __init__(self, output: Output, written: str) -> None:
         self.output = output
         self.on_reader_gone: Callable[[], None] = lambda: None
         #: Whoever read stdout has closed it.
         self.reader_gone = False
-        self._rules = DecisionContext(rules)
         self._written = written.strip()
 
     def __call__(self, event: LoopEvent) -> None:
@@ -180,9 +189,16 @@ class _Listener:
         if isinstance(event, ToolDecided) and event.soft:
             remedy = ""
             # Only where no rule had a say: one that asks, or a plugin that does, stays in force beside one that allows.
-            if decide(Call(event.name), self._rules).source == "default":
-                remedy = f" Here: --yes '{','.join(filter(None, (self._written, event.name)))}'."
-            print(f"antigravity-acp: {event.reason}{remedy}", file=sys.stderr, flush=True)
+            if event.remedies:
+                names = ",".join(filter(None, (self._written, event.name)))
+                remedy = f" Rule: {'; '.join(event.remedies)}. Here: --yes '{names}'."
+            line = " ".join(plain(f"{event.reason}{remedy}").split("\n"))
+            print(f"antigravity-acp: {line}", file=sys.stderr, flush=True)
+
+
+def _tell_faults(governor: Governor, output: Output) -> None:
+    for fault in governor.faults():
+        output.show({"event": "notice", "code": "RULES", "level": "warning", "message": f"Rules: {fault}"})
 
 
 def _tell(output: Output, failure: CliError) -> None:

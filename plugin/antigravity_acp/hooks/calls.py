@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from antigravity_acp.contract import ContentBlock, TextBlock
+from antigravity_acp.governing import GovernedCall
 
 #: What a tool does to the world; decides how an approval may be widened. ``execute`` is never granted for a whole turn.
 ToolKind = Literal["read", "edit", "execute", "other"]
@@ -65,3 +66,15 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 class ToolError(Exception):
     """A tool cannot do what was asked. The text goes to the model as an error result; it is never logged."""
+
+
+def governed(call: ToolCall) -> GovernedCall:
+    """A call of the Python host as the governor takes it."""
+    return GovernedCall(
+        id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        workspace=call.workspace,
+        session=call.session_id,
+        turn=call.turn_id,
+    )

@@ -12,6 +12,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, get_args
 
@@ -70,6 +71,7 @@ class PluginManager:
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(PluginSpecs)
         self._plugins: dict[str, object] = {}
+        self._scopes: dict[str, object] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +108,7 @@ class PluginManager:
 
     def remove(self, name: str) -> None:
         """Forget a plugin; its hooks are called no more."""
+        self._scopes.pop(name, None)
         if self._plugins.pop(name, None) is not None:
             self._forget(name)
 
@@ -127,6 +130,7 @@ class PluginManager:
 
     async def register(self, name: str, ctx: object) -> None:
         """Call one plugin's ``register``. :raises PluginError: when it fails."""
+        self._scopes[name] = ctx
         await self._lifecycle(name, "register", ctx=ctx)
 
     async def ready(self, name: str, ctx: object) -> None:
@@ -143,7 +147,7 @@ class PluginManager:
         for impl in self._implementations("before_tool"):
             source = f"hook:{impl.plugin_name}"
             try:
-                answer = await _invoke(impl, call=copy.deepcopy(call))
+                answer = await _invoke(impl, call=copy.deepcopy(call), ctx=self._scopes.get(impl.plugin_name))
                 if answer is not None and not (isinstance(answer, Decision) and answer.decision in get_args(Verdict)):
                     raise TypeError("before_tool must return a Decision or None")
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
@@ -152,14 +156,16 @@ class PluginManager:
                 opinions.append(Decision("deny", reason, source))
                 continue
             if answer is not None:
-                opinions.append(Decision(answer.decision, answer.reason, source, answer.rule))
+                # Whoever decided says what it decided by, but not who it is.
+                opinions.append(replace(answer, source=source))
         return strictest(opinions)
 
     async def after_tool(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Show every plugin how a call ended. Each sees what the one before it left of the result."""
         for impl in self._implementations("after_tool"):
             try:
-                answer = await _invoke(impl, call=copy.deepcopy(call), result=result)
+                scope = self._scopes.get(impl.plugin_name)
+                answer = await _invoke(impl, call=copy.deepcopy(call), result=result, ctx=scope)
                 if answer is not None and not isinstance(answer, ToolResult):
                     raise TypeError("after_tool must return a ToolResult or None")
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own

@@ -3,6 +3,9 @@
 Owns: the object :data:`plugin`, which the entry point ``dsh.plugins: antigravity-acp`` names, and :func:`apply`.
 Settings are validated against the manifest before anything is registered. The adapter is imported when it is first
 needed, so that finding the plugin stays quick. Disposal takes the route back first, then ends the adapter.
+With the setting ``control`` on the plugin judges every call of its Python host by its rules, has each on record, and
+looks at the results. A host that governs its calls itself provides the service ``governor``; the plugin then looks at
+the results only.
 """
 
 import inspect
@@ -10,10 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from antigravity_acp.contract import LlmError, Notice, Notify
+from antigravity_acp.contract import LlmError, Notice, Notify, TextBlock
+from antigravity_acp.governing import Governor, Records
 from antigravity_acp.manifest import Manifest, manifest
 from antigravity_acp.settings import Settings
+from antigravity_control import Decision
 
+from .calls import ToolCall, ToolResult, governed
 from .specs import hookimpl
 
 _log = logging.getLogger("antigravity_acp.hooks")
@@ -49,9 +55,38 @@ class AntigravityPlugin:
 
         :raises LlmError: ``DUPLICATE_ADAPTER`` when another plugin owns the route.
         """
-        settings, self._settings = self._settings, None
+        settings, self._settings = self._settings or Settings.from_mapping(), None
         notify = _notices_of(ctx)
-        ctx.effect(_mount(ctx.llm, settings or Settings.from_mapping(), notify), f"adapter {manifest().provider}")
+        if settings.control and ctx.get("governor") is None:
+            governor = Governor(settings, records=Records(settings, host="python"), by_hook=True)
+            ctx.effect(governor.aclose, "records")
+            ctx.provide("governor", governor)
+        ctx.effect(_mount(ctx.llm, settings, notify), f"adapter {manifest().provider}")
+
+    @hookimpl
+    async def before_tool(self, call: ToolCall, ctx: Any) -> Decision | None:
+        """What the rules say, with ``control`` on; whom to ask is the host's to know."""
+        governor = _governor_of(ctx)
+        if governor is None or not governor.by_hook:
+            return None
+        await governor.ready()
+        return governor.decide(governed(call))
+
+    @hookimpl
+    async def after_tool(self, call: ToolCall, result: ToolResult, ctx: Any) -> ToolResult | None:
+        """The result without the secrets that the policy for outputs withholds."""
+        governor = _governor_of(ctx)
+        if governor is None:
+            return None
+        texts = [block.text for block in result.content if isinstance(block, TextBlock)]
+        seen = await governor.inspect(governed(call), texts)
+        if isinstance(seen, str):
+            return ToolResult.of(seen, is_error=True)
+        if list(seen) == texts:
+            return None
+        passed = iter(seen)
+        blocks = tuple(TextBlock(next(passed)) if isinstance(block, TextBlock) else block for block in result.content)
+        return ToolResult(blocks, result.is_error)
 
     def apply(self, ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
         """Mount in a Cordis runtime for Python: ``await ctx.plugin(plugin, config)``.
@@ -64,6 +99,11 @@ class AntigravityPlugin:
         if config is not None and not isinstance(config, Mapping):
             raise LlmError("INVALID_SETTINGS", "The settings of antigravity-acp must be a mapping.")
         return _mount(ctx.require("llm"), Settings.from_mapping(config), _notices_of(ctx))
+
+
+def _governor_of(ctx: Any) -> Governor | None:
+    found = ctx.get("governor") if hasattr(ctx, "get") else None
+    return found if isinstance(found, Governor) else None
 
 
 def _notices_of(ctx: Any) -> Notify:

@@ -65,16 +65,20 @@ class PluginSpecs:
         """Every plugin is registered; routes and tools of the others can be used."""
 
     @hookspec
-    def before_tool(self, call: ToolCall) -> Awaitable[Decision | None] | Decision | None:
+    def before_tool(self, call: ToolCall, ctx: HostContext) -> Awaitable[Decision | None] | Decision | None:
         """Judge a call before it runs. ``None`` is no opinion; the strictest opinion of all plugins counts.
 
+        :param ctx: the plugin's own scope; one plugin may be mounted in several hosts.
         A hook that raises, takes too long or answers anything else denies the call.
         """
 
     @hookspec
-    def after_tool(self, call: ToolCall, result: ToolResult) -> Awaitable[ToolResult | None] | ToolResult | None:
+    def after_tool(
+        self, call: ToolCall, result: ToolResult, ctx: HostContext
+    ) -> Awaitable[ToolResult | None] | ToolResult | None:
         """See how a call ended, denied ones included. A :class:`ToolResult` replaces what the model will see.
 
+        :param ctx: the plugin's own scope.
         A hook that raises leaves the result as it was.
         """
 

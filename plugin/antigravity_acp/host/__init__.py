@@ -3,7 +3,7 @@
 It is light to import: no agent, no MCP and no terminal library is loaded until it is used.
 """
 
-from .approvals import ApprovalRequest, Approvals, Approver, PolicyApprover, TerminalApprover
+from .approvals import ApprovalRequest, Approvals, Approver, GovernedApprover, PolicyApprover, TerminalApprover
 from .console import LineReader
 from .context import Context, ContextError
 from .discovery import Selection, discover
@@ -21,6 +21,7 @@ __all__ = [
     "Approver",
     "Context",
     "ContextError",
+    "GovernedApprover",
     "Host",
     "LineReader",
     "LlmRegistry",

@@ -1,7 +1,8 @@
 """One tool call from the model's words to its result.
 
-Owns: the path of a call: parse, validate, ask the hooks, ask the approver, run, show the hooks. Each step that fails
-becomes an error result; nothing of it escapes as an exception except cancellation of the whole turn's task.
+Owns: the path of a call: parse, validate, ask the hooks, ask the approver, record, run, show the hooks, record. Each
+step that fails becomes an error result; nothing of it escapes as an exception except cancellation of the whole turn's
+task. A call whose decision could not be recorded runs only when a person says so.
 """
 
 import asyncio
@@ -14,11 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from antigravity_acp.contract import AbortSignal, ContentBlock, TextBlock, ToolCallBlock
+from antigravity_acp.governing import Governor, confined
+from antigravity_acp.governing.records import Ended
 from antigravity_acp.hooks import PluginManager, ToolCall, ToolError, ToolResult
+from antigravity_acp.hooks.calls import governed
 from antigravity_acp.limits import APPROVAL_TIMEOUT_S, MAX_RESULT_CHARS, TOOL_RUN_TIMEOUT_S
 from antigravity_control import Decision
 
-from .approvals import ApprovalRequest, Approver
+from ._ending import to_the_end
+from .approvals import LEDGER, ApprovalRequest, Approver
 from .events import LoopEvent, ToolDecided, ToolEnded, ToolStarted
 from .tools import ToolContext, ToolRegistry, Workspace
 from .tools.registry import RegisteredTool
@@ -29,6 +34,11 @@ T = TypeVar("T")
 
 #: What the model is told of a call that the turn's cancellation ended, or kept from running.
 CANCELLED = "The turn was cancelled before this call had a result."
+
+
+#: What an answer says about the sandbox.
+_CONFINED = {"sandboxed": True, "unrestricted": False}
+_UNRECORDED = "The ledger could not record this call."
 
 
 class _AbortedError(Exception):
@@ -46,6 +56,7 @@ class CallRunner(msgspec.Struct, frozen=True):
     turn_id: str
     signal: AbortSignal
     emit: Callable[[LoopEvent], None]
+    governor: Governor | None = None
 
     async def run(self, block: ToolCallBlock) -> ToolResult:
         """Carry out one call; always a result."""
@@ -73,35 +84,69 @@ class CallRunner(msgspec.Struct, frozen=True):
             turn_id=self.turn_id,
             workspace=str(self.workspace.root),
         )
+        outcome: Ended = "cancelled"
         try:
-            decision = await self._judge(call)
-            self.emit(
-                ToolDecided(
-                    call.id,
-                    call.name,
-                    decision.decision,
-                    decision.reason,
-                    decision.source,
-                    decision.rule,
-                    decision.soft,
-                )
+            try:
+                result, outcome = await self._decided_and_run(tool, call)
+            except _AbortedError:
+                result = _error(CANCELLED)
+            return await self._shown_to_hooks(call, result)
+        finally:
+            if self.governor is not None:
+                # Also when the turn's task is cancelled: a call that was let run has an end on record.
+                await to_the_end(self.governor.ended(governed(call), outcome), "record the end of a call")
+
+    async def _decided_and_run(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
+        began = time.monotonic()
+        decision = await self._recorded(call, await self._judge(call), began)
+        self.emit(
+            ToolDecided(
+                call.id,
+                call.name,
+                decision.decision,
+                decision.reason,
+                decision.source,
+                decision.rule,
+                decision.soft,
+                decision.remedies if decision.soft else (),
             )
-            if decision.allowed:
-                result = await self._execute(tool, call)
-            else:
-                result = _error(f"The host denied this call. {decision.reason}")
-        except _AbortedError:
-            result = _error(CANCELLED)
-        return await self._shown_to_hooks(call, result)
+        )
+        if decision.allowed:
+            said = confined.set(_CONFINED.get(getattr(decision, "extent", "")))
+            try:
+                return await self._execute(tool, call)
+            finally:
+                confined.reset(said)
+        return _error(f"The host denied this call. {decision.reason}"), "not_run"
+
+    async def _recorded(self, call: ToolCall, decision: Decision, began: float) -> Decision:
+        """The decision, once it is on record; another one when it cannot be."""
+        if self.governor is None:
+            return decision
+        via, extent = str(getattr(self.approver, "via", "person")), getattr(decision, "extent", "")
+        approver = ":".join(filter(None, (via, extent))) if decision.source == "person" else ""
+        seconds = time.monotonic() - began
+        if await self.governor.record(governed(call), decision, seconds=seconds, approver=approver):
+            return decision
+        if not decision.allowed:
+            return decision
+        asked = Decision("force_ask", f"{_UNRECORDED} The log says why.", LEDGER)
+        answer = await self._asked(ApprovalRequest(call, asked))
+        if answer.allowed and answer.source == "person":
+            # As it was first allowed: in the sandbox, say.
+            return decision
+        reason = f"{_UNRECORDED} It may not run without, and nobody let it."
+        return Decision("deny", reason, LEDGER, soft=answer.soft)
 
     async def _judge(self, call: ToolCall) -> Decision:
         opinion = await self._opinion(call)
         if opinion is not None and opinion.decision == "deny":
             return opinion
+        return await self._asked(ApprovalRequest(call, opinion))
+
+    async def _asked(self, request: ApprovalRequest) -> Decision:
         try:
-            decision = await self._until_aborted(
-                lambda: self.approver.decide(ApprovalRequest(call, opinion)), APPROVAL_TIMEOUT_S
-            )
+            decision = await self._until_aborted(lambda: self.approver.decide(request), APPROVAL_TIMEOUT_S)
         except _AbortedError:
             raise
         except TimeoutError:
@@ -117,20 +162,21 @@ class CallRunner(msgspec.Struct, frozen=True):
         hooks = self.hooks
         return await self._until_aborted(lambda: hooks.before_tool(call), None) if hooks else None
 
-    async def _execute(self, tool: RegisteredTool, call: ToolCall) -> ToolResult:
+    async def _execute(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
         context = ToolContext(workspace=self.workspace, signal=self.signal, call_id=call.id, session_id=self.session_id)
         try:
             result = await self._until_aborted(lambda: tool.tool.run(call.arguments, context), TOOL_RUN_TIMEOUT_S)
         except _AbortedError:
             raise
         except TimeoutError:
-            return _error(f"The tool took longer than {TOOL_RUN_TIMEOUT_S:g} s and was ended.")
+            return _error(f"The tool took longer than {TOOL_RUN_TIMEOUT_S:g} s and was ended."), "timeout"
         except ToolError as error:
-            return _error(str(error))
+            return _error(str(error)), "error"
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
             _log.warning("the tool `%s` failed with %s", call.name, type(error).__name__)
-            return _error(f"The tool failed with {type(error).__name__}.")
-        return result if isinstance(result, ToolResult) else _error("The tool gave no result.")
+            return _error(f"The tool failed with {type(error).__name__}."), "error"
+        result = result if isinstance(result, ToolResult) else _error("The tool gave no result.")
+        return result, "error" if result.is_error else "ok"
 
     async def _shown_to_hooks(self, call: ToolCall, result: ToolResult) -> ToolResult:
         # Not under the signal: an audit must see how a cancelled call ended. Each hook has its own bound.

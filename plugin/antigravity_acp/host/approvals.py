@@ -1,28 +1,31 @@
 """Who says whether a call may run: rules first, then a person, and nobody means no.
 
-Owns: :class:`PolicyApprover` (rules), :class:`TerminalApprover` (a person) and :class:`Approvals`, which joins them
-with what the hooks said: the strictest of hooks and rules counts, and only what still asks reaches the person. Every
-answer has a reason. A grant "for this turn" ends with the turn and is never given for tools that execute commands.
-The terminal shows arguments to the person who has to judge them: escaped, so that a model cannot draw on the screen;
-behind a bar, so that no line of an argument looks like one of ours; and whole, unless the tool only reads or edits.
+Owns: :class:`PolicyApprover` (rules by tool name), :class:`GovernedApprover` (all rules), :class:`TerminalApprover` (a
+person) and :class:`Approvals`, which joins them with what the hooks said: the strictest of hooks and rules counts, and
+only what still asks reaches the person. Every answer has a reason. A grant "for this turn" ends with the turn; for a
+command it is the exact line, and without a governor there is none for tools that execute commands. "Always" writes the
+rule that was shown, and nothing else.
 Never: runs a tool, or logs an argument.
 """
 
 import asyncio
-import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import msgspec
 
-from antigravity_acp.hooks.calls import ToolCall
+from antigravity_acp.governing import Governor, Offers
+from antigravity_acp.governing.rules_file import RulesFileError
+from antigravity_acp.hooks.calls import ToolCall, governed
 from antigravity_control import Call, Decision, DecisionContext, Rules, decide, nobody_to_ask, strictest
 
+from ._card import card, plain
 from .console import LineReader
 
-#: Characters of one argument of a tool that reads or edits which the person is shown, half from each end.
-_MAX_SHOWN: Final = 2_000
+#: What decided when the ledger could not record a call; see `_calls.py`.
+LEDGER: Final = "ledger"
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
@@ -34,6 +37,17 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
 
     call: ToolCall
     opinion: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Decision):
+    """What a person answered.
+
+    :param extent: how far a yes goes: ``once``, once ``sandboxed`` or ``unrestricted`` where settings say otherwise,
+        ``turn``, ``folder`` or ``always``; empty for a no.
+    """
+
+    extent: str = ""
 
 
 class Approver(Protocol):
@@ -54,8 +68,25 @@ class PolicyApprover:
         self._context = DecisionContext(rules or Rules(), headless)
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """The rules' answer; it may be that somebody has to be asked."""
-        return decide(Call(request.call.name, request.call.arguments), self._context)
+        """The rules' answer, or a stricter one of the hooks; it may be that somebody has to be asked."""
+        judged = _joined(decide(Call(request.call.name, request.call.arguments), self._context), request.opinion)
+        return _nobody(request.call, judged) if self._context.headless and judged.asks else judged
+
+
+class GovernedApprover:
+    """Decides by everything that the governor knows: rules about what a call does, the floor, modes and grants.
+
+    :param governor: it knows, too, whether somebody can be asked.
+    """
+
+    def __init__(self, governor: Governor) -> None:
+        self._governor = governor
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        """The governor's answer, or a stricter one of the hooks; it may be that somebody has to be asked."""
+        await self._governor.ready()
+        judged = _joined(self._governor.decide(governed(request.call)), request.opinion)
+        return judged if self._governor.attended or not judged.asks else _nobody(request.call, judged)
 
 
 class TerminalApprover:
@@ -63,48 +94,102 @@ class TerminalApprover:
 
     :param reader: where answers come from.
     :param write: where questions go; standard error by default.
+    :param governor: takes what is answered for the turn and for ever; without one a person can say "this turn" of a
+        tool, and never "always".
     """
 
-    def __init__(self, reader: LineReader | None = None, write: Callable[[str], None] | None = None) -> None:
+    #: For records: where the person sits.
+    via: Final = "terminal"
+
+    def __init__(
+        self,
+        reader: LineReader | None = None,
+        write: Callable[[str], None] | None = None,
+        governor: Governor | None = None,
+    ) -> None:
         self._reader = reader or LineReader()
         self._write = write or _write_stderr
+        self._governor = governor
         # Calls of one message run at the same time; their questions may not.
         self._one_at_a_time = asyncio.Lock()
         self._turn = ""
         self._granted: set[str] = set()
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Once, this turn, or no. The end of the input, and anything that is no answer three times, is no."""
+        """Once, this turn, always, or no. The end of the input, and anything that is no answer three times, is no."""
         call = request.call
         async with self._one_at_a_time:
             if call.turn_id != self._turn:
                 self._turn, self._granted = call.turn_id, set()
             forced = request.opinion is not None and request.opinion.decision == "force_ask"
-            if call.name in self._granted and not forced:
-                return Decision("allow", "The person allowed this tool for this turn.", "person")
+            offers, by_name = (Offers(), call.kind != "execute") if self._governor is None else (Offers(), False)
+            if self._governor is not None and not forced:
+                # Again: the answer about the call before this one may have been meant for this one, too.
+                await self._governor.ready()
+                ruled = self._governor.decide(governed(call), attended=True)
+                if ruled.allowed and not _by_hook(request):
+                    return ruled
+                offers = self._governor.offers(governed(call))
+                by_name = ruled.allowed and call.kind != "execute"
+            if by_name and call.name in self._granted and not forced:
+                return Answer("allow", "The person allowed this tool for this turn.", "person", extent="turn")
             self._reader.forget_typed()
-            self._write(_card(request))
-            return await self._answer(call)
+            file = str(self._governor.rules_file) if self._governor is not None else ""
+            self._write(card(call, request.opinion, offers, file))
+            return await self._answer(request, offers, by_name=by_name)
 
-    async def _answer(self, call: ToolCall) -> Decision:
-        widen = call.kind != "execute"
-        choices = "[o]nce, this [t]urn or [n]o" if widen else "[o]nce or [n]o"
+    async def _answer(self, request: ApprovalRequest, offers: Offers, *, by_name: bool) -> Decision:
+        call, opinion = request.call, request.opinion
+        rule, scope = (opinion.rule, opinion.scope) if opinion is not None else (None, None)
+        turn = by_name or bool(offers.turn)
+        words = [
+            "[o]nce",
+            *(["once in the [s]andbox"] if offers.confined is False else []),
+            *(["once [u]nrestricted"] if offers.confined else []),
+            *(["this [t]urn"] if turn else []),
+            *(["its [f]older for this turn"] if offers.folder else []),
+            *(["[a]lways"] if offers.always else []),
+        ]
         for _ in range(3):
             # The name once more: what is shown of the arguments can be longer than the screen.
-            self._write(f"Allow {_plain(call.name)}? {choices}: ")
+            self._write(f"Allow {plain(call.name)}? {', '.join(words)} or [n]o: ")
             line = await self._reader.readline()
             if line is None:
                 self._write("\n")
-                return Decision("deny", "The input ended before the person answered.", "person")
+                return Answer("deny", "The input ended before the person answered.", "person", rule, scope=scope)
             answer = line.strip().lower()
             if answer in ("o", "once", "y", "yes"):
-                return Decision("allow", "The person allowed this call.", "person")
-            if widen and answer in ("t", "turn"):
-                self._granted.add(call.name)
-                return Decision("allow", "The person allowed this tool for this turn.", "person")
+                return Answer("allow", "The person allowed this call.", "person", rule, scope=scope, extent="once")
+            if offers.confined is not None and answer == ("u" if offers.confined else "s"):
+                extent = "unrestricted" if offers.confined else "sandboxed"
+                return Answer("allow", "The person allowed this call.", "person", rule, scope=scope, extent=extent)
+            if turn and answer in ("t", "turn"):
+                return self._for_turn(call, offers.turn)
+            if offers.folder and answer in ("f", "folder"):
+                return self._for_turn(call, offers.folder, "folder")
+            if offers.always and answer in ("a", "always"):
+                return await self._always(offers.always)
             if answer in ("n", "no"):
                 break
-        return Decision("deny", "The person did not allow this call.", "person")
+        return Answer("deny", "The person did not allow this call.", "person", rule, scope=scope)
+
+    def _for_turn(self, call: ToolCall, rules: tuple[str, ...], extent: str = "turn") -> Decision:
+        if self._governor is None or not rules:
+            self._granted.add(call.name)
+            return Answer("allow", "The person allowed this tool for this turn.", "person", extent=extent)
+        self._governor.grant(call.turn_id, rules)
+        reason = f"The person allowed {'what this call does' if extent == 'turn' else 'the folder'} for this turn."
+        return Answer("allow", reason, "person", scope="turn", extent=extent)
+
+    async def _always(self, rules: tuple[str, ...]) -> Decision:
+        assert self._governor is not None  # noqa: S101 - only a governor offers rules
+        try:
+            await self._governor.keep(rules)
+        except RulesFileError as error:
+            self._write(f"{plain(str(error))} The call is allowed this once.\n")
+            return Answer("allow", "The person allowed this call.", "person", extent="once")
+        reason = "The person allowed what this call does from now on."
+        return Answer("allow", reason, "person", "; ".join(rules), scope="plugin", extent="always")
 
 
 class Approvals:
@@ -114,50 +199,44 @@ class Approvals:
     :param person: whom to ask; ``None`` is a headless host, where what asks is denied.
     """
 
-    def __init__(self, policy: PolicyApprover | None = None, person: Approver | None = None) -> None:
+    def __init__(self, policy: PolicyApprover | GovernedApprover | None = None, person: Approver | None = None) -> None:
         self._policy = policy or PolicyApprover()
         self._person = person
 
+    @property
+    def via(self) -> str:
+        """For records: where the person sits, empty when there is none."""
+        return str(getattr(self._person, "via", "person")) if self._person is not None else ""
+
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Allow or deny, never ask."""
-        ruled = await self._policy.decide(request)
-        # An opinion that allows does not loosen a rule; one that asks or denies does not give way to one.
-        judged = strictest([ruled, *([request.opinion] if request.opinion else [])]) or ruled
+        judged = await self._policy.decide(request)
         if not judged.asks:
             return judged
         if self._person is None:
-            return nobody_to_ask(Call(request.call.name), judged)
+            return _nobody(request.call, judged)
         return await self._person.decide(ApprovalRequest(request.call, judged))
 
 
-def _card(request: ApprovalRequest) -> str:
-    call = request.call
-    lines = [f"\n{_plain(call.name)} wants to run."]
-    for name, value in call.arguments.items():
-        lines += _shown(_plain(name), value, whole=call.kind not in ("read", "edit"))
-    if request.opinion is not None and request.opinion.source.startswith("hook:"):
-        lines.append(f"  {_plain(request.opinion.source)}: {_plain(request.opinion.reason)}")
-    return "\n".join(lines) + "\n"
+def _joined(ruled: Decision, opinion: Decision | None) -> Decision:
+    """The strictest of rules and hooks: an opinion that allows does not loosen a rule; one that asks or denies does not
+    give way to one."""
+    if opinion is None:
+        return ruled
+    # A soft denial is a question that nobody answers; where a hook asks as well, no rule would help.
+    softly = replace(ruled, decision="ask") if ruled.soft and opinion.asks else ruled
+    found = strictest([softly, opinion]) or ruled
+    return opinion if found is softly and softly is not ruled else found
 
 
-def _shown(name: str, value: object, *, whole: bool) -> list[str]:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    surplus = len(text) - _MAX_SHOWN
-    if whole or surplus <= 0:
-        return _barred(f"  {name}: ", text)
-    half = _MAX_SHOWN // 2
-    cut = f"  {name}: [{surplus} characters more, not shown] "
-    return [*_barred(f"  {name}: ", text[:half]), *_barred(cut, text[-half:])]
+def _nobody(call: ToolCall, judged: Decision) -> Decision:
+    if judged.source == LEDGER:
+        return replace(judged, decision="deny", reason=f"{judged.reason} Nobody can be asked here.", soft=True)
+    return nobody_to_ask(Call(call.name), judged)
 
 
-def _barred(head: str, text: str) -> list[str]:
-    first, *others = (_plain(line) for line in text.split("\n"))
-    return [head + first, *(f"    | {line}" for line in others)]
-
-
-def _plain(text: str) -> str:
-    """Text without control, format and bidirectional characters, which could hide or fake what is shown."""
-    return "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in text)
+def _by_hook(request: ApprovalRequest) -> bool:
+    return request.opinion is not None and request.opinion.source.startswith("hook:")
 
 
 def _write_stderr(text: str) -> None:

@@ -39,7 +39,7 @@ class ToolStarted(_Event, frozen=True, tag="tool-start"):
 
 
 class ToolDecided(_Event, frozen=True, tag="tool-decision"):
-    """Whether the call may run, and what decided."""
+    """Whether the call may run, and what decided. ``remedies`` are rules that would allow what is softly denied."""
 
     id: str
     name: str
@@ -48,6 +48,7 @@ class ToolDecided(_Event, frozen=True, tag="tool-decision"):
     source: str
     rule: str | None = None
     soft: bool = False
+    remedies: tuple[str, ...] = ()
 
 
 class ToolEnded(_Event, frozen=True, tag="tool-result"):

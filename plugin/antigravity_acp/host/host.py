@@ -7,10 +7,12 @@ on without it. :meth:`Host.dispose` ends everything, the plugin that was mounted
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from antigravity_acp.contract import LlmError
+from antigravity_acp.governing import Governor
 from antigravity_acp.hooks import PluginError, PluginManager
 
 from ._ending import to_the_end
@@ -19,6 +21,9 @@ from .discovery import Found, Selection, discover
 from .llm import LlmRegistry
 from .models import ModelChoice, choose_model
 from .tools import ToolRegistry, builtin_tools
+
+if TYPE_CHECKING:
+    from antigravity_control.sandbox import SandboxPlan
 
 _log = logging.getLogger("antigravity_acp.host")
 
@@ -57,7 +62,7 @@ class Host:
         """
         try:
             if builtins:
-                for tool in builtin_tools():
+                for tool in builtin_tools(self._sandbox_for):
                     self.ctx.tools.register(tool)
             return await self.mount_all(list(discover(selection)))
         except BaseException:
@@ -140,6 +145,11 @@ class Host:
     def _warn(self, error: PluginError) -> None:
         self.failures.append(error)
         _log.warning("%s; the host goes on without it", error)
+
+    def _sandbox_for(self, command: str, cwd: Path) -> "SandboxPlan | None":
+        # Looked up for every line: a plugin that governs the calls is mounted after the tools are registered.
+        governor = self.ctx.get("governor")
+        return governor.sandbox_for(command, cwd) if isinstance(governor, Governor) else None
 
     # ---- models -----------------------------------------------------------------------------------------------
 

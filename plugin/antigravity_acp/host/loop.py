@@ -95,7 +95,8 @@ class TurnResult(msgspec.Struct, frozen=True):
 class AgentLoop:
     """One conversation.
 
-    :param ctx: the host's context; uses its services ``llm`` and ``tools``, and ``hooks`` where there are any.
+    :param ctx: the host's context; uses its services ``llm`` and ``tools``, and ``hooks`` and ``governor`` where there
+        are any.
     :param model: which model answers; may be changed between turns.
     :param workspace: directory of the file tools.
     :param approver: says which calls may run.
@@ -190,6 +191,7 @@ class _Turn:
             turn_id=uuid4().hex,
             signal=signal,
             emit=loop._tell,
+            governor=ctx.get("governor"),
         )
         self._steps = 0
         self._text = ""

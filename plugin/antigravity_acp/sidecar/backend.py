@@ -73,6 +73,11 @@ class Backend:
         self._ready = asyncio.Event()
         self._loading = asyncio.create_task(self._load(load), name="antigravity-acp load")
 
+    @property
+    def ready(self) -> Serves | None:
+        """The adapter if it is there and not disposed."""
+        return None if self._disposed else self._adapter
+
     async def adapter(self) -> Serves:
         """The adapter, as soon as it is there.
 

@@ -1,93 +1,89 @@
 """The control for a host in another process: may this call run, and how did it end?
 
-Owns: the rules that the settings hold, as the control wing reads them, and the counters of what was decided.
+Owns: the governor of the sidecar's settings, and what the host's words for an outcome are on record.
+A decision is on record before it is answered. Where that fails a person is asked, and nobody means no.
 Never: runs a tool; asks a person; keeps an argument.
 """
 
+import time
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Mapping
+from typing import Final
 
-from antigravity_acp.contract import LlmError
+from antigravity_acp.governing import GovernedCall, Governor, Records
+from antigravity_acp.governing.records import Ended
 from antigravity_acp.settings import Settings
 
 from .frames import Json
 
-if TYPE_CHECKING:
-    from antigravity_control import Rules
-
-_PREFIXES: Final = {"allow": "", "ask": "?", "deny": "!"}
+_OUTCOMES: Final[dict[str, Ended]] = {"ok": "ok", "error": "error", "denied": "not_run", "cancelled": "cancelled"}
+_UNRECORDED: Final = "The ledger could not record this call; the sidecar's log says why"
 
 
 class Control:
-    """Decisions by the settings in force.
+    """Decisions by the settings in force, and by the files of rules of this user.
 
+    :param host: the host's name in the ledger.
     :raises LlmError: ``INVALID_SETTINGS``; names the rule that is malformed.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.counters: Counter[str] = Counter()
-        self.update(settings)
+    def __init__(self, settings: Settings, host: str = "sidecar") -> None:
+        self._reported: Counter[str] = Counter()
+        self._on = settings.control
+        self._governor = Governor(settings, records=Records(settings, host=host))
 
     def update(self, settings: Settings) -> None:
         """Take over new settings, for the next decision.
 
         :raises LlmError: ``INVALID_SETTINGS``; nothing is changed then.
         """
-        self._rules = read_rules(settings)
+        self._governor.update(settings)
         self._on = settings.control
 
-    def decide(self, call: Json, *, attended: bool) -> Json:
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What was decided and what was reported, as numbers."""
+        decided = {name: count for name, count in self._governor.counters.items() if "outcome" not in name}
+        return {**decided, **self._reported}
+
+    def decide(self, call: Json, *, attended: bool) -> Json | Awaitable[Json]:
         """Decide about a call.
 
         :param call: as in ``control/decide``. :param attended: whether a person can be asked.
-        :returns: the result of ``control/decide``.
+        :returns: the result of ``control/decide``, or what is to be awaited for it.
         """
         if not self._on:
             return {"decision": "allow", "reason": "control is off"}
-        # Late: a host that only starts up does not wait for what it may never ask.
-        from antigravity_control import Call, DecisionContext, Rules, decide
+        return self._decided(call, attended=attended)
 
-        arguments = call.get("arguments")
-        asked = Call(call["name"], arguments if isinstance(arguments, Mapping) else {})
-        made = decide(asked, DecisionContext(self._rules or Rules(), headless=not attended))
+    async def _decided(self, call: Json, *, attended: bool) -> Json:
+        await self._governor.ready()
+        began = time.monotonic()
+        asked = _governed(call)
+        made = self._governor.decide(asked, attended=attended)
+        seconds = time.monotonic() - began
+        if not await self._governor.record(asked, made, seconds=seconds, attended=attended) and made.allowed:
+            reason = f"{_UNRECORDED}{'' if attended else ', and nobody can be asked here'}."
+            return {"decision": "ask" if attended else "deny", "reason": reason}
         decision = "ask" if made.asks else made.decision
-        self.counters[f"control_{decision}"] += 1
         return {"decision": decision, "reason": made.reason, **({"rule": made.rule} if made.rule else {})}
 
-    def report(self, outcome: str) -> None:
-        """Count how a call ended."""
-        self.counters[f"control_outcome_{outcome}"] += 1
+    async def report(self, call: Json, outcome: str) -> None:
+        """Have on record how a call ended."""
+        self._reported[f"control_outcome_{outcome}"] += 1
+        await self._governor.ended(_governed(call), _OUTCOMES[outcome])
+
+    async def aclose(self) -> None:
+        """Close the ledger."""
+        await self._governor.aclose()
 
 
-def read_rules(settings: Settings) -> "Rules | None":
-    """The rules that the setting ``permissions`` holds, ``None`` for none.
-
-    :raises LlmError: ``INVALID_SETTINGS``; names the place of the rule, never what it says.
-    """
-    if not (settings.permissions.allow or settings.permissions.ask or settings.permissions.deny):
-        return None
-    from antigravity_control import Rules
-
-    found: dict[str, frozenset[str]] = {}
-    for kind, prefix in _PREFIXES.items():
-        names = getattr(settings.permissions, kind)
-        for index, name in enumerate(names):
-            # The list says what the rule does, so none may say it again or hold a second one.
-            if not name.strip() or name[0] in "!?" or "," in name or not _reads(prefix + name):
-                raise LlmError(
-                    "INVALID_SETTINGS",
-                    f"Setting `permissions.{kind}[{index}]` is not valid: expected a tool name or `*`.",
-                )
-        found[kind] = frozenset(name.strip() for name in names)
-    return Rules(**found)
-
-
-def _reads(rule: str) -> bool:
-    from antigravity_control import Rules, RulesError
-
-    try:
-        Rules.parse(rule)
-    except RulesError:
-        return False
-    return True
+def _governed(call: Json) -> GovernedCall:
+    arguments = call.get("arguments")
+    return GovernedCall(
+        id=call["id"],
+        name=call["name"],
+        arguments=arguments if isinstance(arguments, Mapping) else {},
+        workspace=call.get("cwd") or "",
+        session=call.get("sessionId") or "",
+    )

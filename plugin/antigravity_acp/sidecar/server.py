@@ -23,7 +23,7 @@ from antigravity_acp.limits import MAX_FRAME_BYTES, SIDECAR_FLUSH_S, SIDECAR_REQ
 from antigravity_acp.manifest import manifest
 from antigravity_acp.settings import Settings
 
-from .backend import Backend, MakeAdapter, load_adapter
+from .backend import Backend, MakeAdapter, Serves, load_adapter
 from .control import Control
 from .frames import (
     FAILED,
@@ -76,7 +76,7 @@ class Sidecar:
         self._backend: Backend | None = None
         self._control: Control | None = None
         self._attended = False
-        self._streams = Streams(self.outlet, self._adapter)
+        self._streams = Streams(self.outlet, self._ready, self._adapter)
         self._open: dict[Key, asyncio.Future[Json]] = {}
         self._names: dict[Key, str] = {}
         self._closing: list[Key] = []
@@ -111,6 +111,8 @@ class Sidecar:
         if self._backend and not await self._backend.dispose():
             self._status = 1
         await self._end_requests()
+        if self._control is not None:
+            await self._control.aclose()
         for key in self._closing:
             self.outlet.write(answer(key, {}))
         self.inlet.close()
@@ -258,7 +260,7 @@ class Sidecar:
         if self._backend is not None:
             raise RpcError(INVALID_REQUEST, "`initialize` comes once.", "SIDECAR_PROTOCOL")
         settings = Settings.from_mapping(params["settings"])
-        self._control = Control(settings)
+        self._control = Control(settings, params["client"]["name"])
         self._attended = params["attended"]
         self._backend = Backend(settings, self.notify, self._load)
         known = manifest()
@@ -290,13 +292,13 @@ class Sidecar:
         found: Json = msgspec.to_builtins(await adapter.resolve_model(manifest().provider, params["model"]))
         return found
 
-    def _decide(self, params: Json) -> Json:
+    def _decide(self, params: Json) -> Json | Awaitable[Json]:
         _, control = self._mounted()
         return control.decide(params["call"], attended=params.get("attended", self._attended))
 
-    def _report(self, params: Json) -> Json:
+    async def _report(self, params: Json) -> Json:
         _, control = self._mounted()
-        control.report(params["outcome"])
+        await control.report(params["call"], params["outcome"])
         return {}
 
     async def _diagnostics(self, _params: Json) -> Json:
@@ -317,6 +319,9 @@ class Sidecar:
             self._streams.cancel(stream)
         elif task := self._open.get(key):
             task.cancel()
+
+    def _ready(self) -> Serves | None:
+        return self._backend.ready if self._backend else None
 
     async def _adapter(self) -> Any:
         backend, _ = self._mounted()

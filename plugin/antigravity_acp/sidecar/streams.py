@@ -104,12 +104,18 @@ class _Stream:
 class Streams:
     """All streams of one host.
 
-    :param adapter: awaited for the adapter when a stream begins.
+    :param ready: the adapter if it is there already. :param adapter: awaited for it when a stream begins before that.
     """
 
-    def __init__(self, outlet: Outlet, adapter: Callable[[], Awaitable[Generates]]) -> None:
+    def __init__(
+        self,
+        outlet: Outlet,
+        ready: Callable[[], Generates | None],
+        adapter: Callable[[], Awaitable[Generates]],
+    ) -> None:
         self.counters: Counter[str] = Counter()
         self._outlet = outlet
+        self._ready = ready
         self._adapter = adapter
         self._running: dict[str, _Stream] = {}
         self._kept: dict[str, tuple[str | None, AbortController]] = {}
@@ -165,7 +171,7 @@ class Streams:
 
     async def _run(self, stream: _Stream, options: GenerateOptions) -> Json:
         try:
-            adapter = await _unless_aborted(self._adapter(), stream.controller)
+            adapter = self._ready() or await _unless_aborted(self._adapter(), stream.controller)
             async with aclosing(cast("Any", adapter.stream(options))) as chunks:
                 await stream.pump(chunks)
         finally:

@@ -1,4 +1,6 @@
-// A plugin of somebody else, for tests: it may deny by a word, answer approvals, and writes down what it saw.
+// A plugin of somebody else, for tests: it writes down what it saw, and may
+//   deny     a call whose arguments hold this word
+//   answer   approvals; with `reject`, those of calls whose arguments hold that word are rejected
 import { appendFileSync } from 'node:fs'
 
 export const name = 'test-desk'
@@ -6,29 +8,30 @@ export const inject = ['tools']
 
 export function apply(ctx, config) {
   const write = (line) => appendFileSync(config.log, `${JSON.stringify(line)}\n`)
+  let last = ''
   ctx.on('tools/pre-execute', async (exec, next) => {
     write({ at: 'pre', name: exec.name })
-    if (config.deny && JSON.stringify(exec.arguments).includes(config.deny)) return { kind: 'deny', reason: 'the desk says no' }
+    last = JSON.stringify(exec.arguments)
+    if (config.deny && last.includes(config.deny)) return { kind: 'deny', reason: 'the desk says no' }
     return next()
   })
   ctx.on('tools/execute', async (exec, next) => {
     write({ at: 'run', name: exec.name })
     return next()
   })
-  ctx.on('llm/stream', (options, next) => watched(next(), (chunk) => {
-    if (chunk.type === 'text-delta') write({ at: 'piece' })
-  }))
+  ctx.on('llm/stream', (options, next) => options.purpose === undefined ? watched(next(), write) : next())
   if (config.answer) {
     ctx.on('approval/request', async (request) => {
       write({ at: 'asked', name: request.toolName, reason: request.reason })
-      return config.answer
+      return config.reject && last.includes(config.reject) ? 'rejected' : config.answer
     })
   }
 }
 
-async function * watched(stream, see) {
+async function * watched(stream, write) {
+  write({ at: 'call' })
   for await (const chunk of stream) {
-    see(chunk)
+    if (chunk.type === 'text-delta') write({ at: 'piece' })
     yield chunk
   }
 }

@@ -1,6 +1,6 @@
 """Tools of the host: the registry, and the built-in ones for a workspace directory."""
 
-from .command import RunCommand
+from .command import RunCommand, SandboxFor
 from .files import EditFile, ListDir, ReadFile, WriteFile
 from .registry import Tool, ToolContext, ToolRegistry
 from .search import Search
@@ -11,6 +11,7 @@ __all__ = [
     "ListDir",
     "ReadFile",
     "RunCommand",
+    "SandboxFor",
     "Search",
     "Tool",
     "ToolContext",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 
-def builtin_tools() -> tuple[Tool, ...]:
-    """read_file, write_file, edit_file, list_dir, search and run_command."""
-    return ReadFile(), WriteFile(), EditFile(), ListDir(), Search(), RunCommand()
+def builtin_tools(sandbox_for: SandboxFor | None = None) -> tuple[Tool, ...]:
+    """read_file, write_file, edit_file, list_dir, search and run_command.
+
+    :param sandbox_for: the sandbox of each command line; none is sandboxed when left out.
+    """
+    return ReadFile(), WriteFile(), EditFile(), ListDir(), Search(), RunCommand(sandbox_for)
