@@ -103,6 +103,16 @@ class Governor:
             await asyncio.to_thread(import_module, "antigravity_control.engine")
             self._loaded = True
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next decision needs no loading."""
+        return self._loaded
+
+    @property
+    def records_calls(self) -> bool:
+        """Whether decisions are written into a ledger."""
+        return self._records is not None and self._records.on
+
     # ---- decisions ----------------------------------------------------------------------------------------------
 
     def decide(self, call: GovernedCall, *, attended: bool | None = None) -> Decision:

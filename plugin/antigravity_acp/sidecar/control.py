@@ -13,6 +13,7 @@ from typing import Final
 from antigravity_acp.governing import GovernedCall, Governor, Records
 from antigravity_acp.governing.records import Ended
 from antigravity_acp.settings import Settings
+from antigravity_control import Decision
 
 from .frames import Json
 
@@ -54,6 +55,9 @@ class Control:
         """
         if not self._on:
             return {"decision": "allow", "reason": "control is off"}
+        if self._governor.is_ready and not self._governor.records_calls:
+            # Nothing to wait for: a task would take longer than the decision.
+            return _answer(self._governor.decide(_governed(call), attended=attended))
         return self._decided(call, attended=attended)
 
     async def _decided(self, call: Json, *, attended: bool) -> Json:
@@ -65,8 +69,7 @@ class Control:
         if not await self._governor.record(asked, made, seconds=seconds, attended=attended) and made.allowed:
             reason = f"{_UNRECORDED}{'' if attended else ', and nobody can be asked here'}."
             return {"decision": "ask" if attended else "deny", "reason": reason}
-        decision = "ask" if made.asks else made.decision
-        return {"decision": decision, "reason": made.reason, **({"rule": made.rule} if made.rule else {})}
+        return _answer(made)
 
     async def report(self, call: Json, outcome: str) -> None:
         """Have on record how a call ended."""
@@ -76,6 +79,11 @@ class Control:
     async def aclose(self) -> None:
         """Close the ledger."""
         await self._governor.aclose()
+
+
+def _answer(made: Decision) -> Json:
+    decision = "ask" if made.asks else made.decision
+    return {"decision": decision, "reason": made.reason, **({"rule": made.rule} if made.rule else {})}
 
 
 def _governed(call: Json) -> GovernedCall:
