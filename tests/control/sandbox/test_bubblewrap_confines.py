@@ -38,6 +38,12 @@ def place(user: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     (root / "home/.ssh/id_ed25519").write_text("home secret")
     (root / "elsewhere/file").write_text("other file")
     monkeypatch.setenv("HOME", str(root / "home"))
+    # The checkout may lie where only its owner can go.
+    found = shutil.which("bwrap")
+    assert found
+    (root / "programs").mkdir()
+    shutil.copy(found, root / "programs" / "bwrap")
+    monkeypatch.setenv("PATH", f"{root / 'programs'}{os.pathsep}{os.environ['PATH']}")
     if user:
         subprocess.run(["chown", "-R", str(NOBODY), str(root)], check=True)
     yield root
