@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -55,7 +55,8 @@ def test_what_lies_on_the_disk_at_any_moment_opens_and_holds_every_acknowledged_
     folder, acks = tmp_path / "ledger", tmp_path / "acks"
     acks.mkdir()
     choose = random.Random()
-    crowd = start("crowd", folder, acks, 200, 0, 0, 150)
+    # More rows than there is time for, and fewer than are kept.
+    crowd = start("crowd", folder, acks, 1_500, 0, 0, 1_000)
     try:
         looked = 0
         for number in range(100):
@@ -82,7 +83,8 @@ def test_what_lies_on_the_disk_at_any_moment_opens_and_holds_every_acknowledged_
             looked += 1
         assert looked >= 5
     finally:
-        os.killpg(crowd.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(crowd.pid, signal.SIGKILL)
         crowd.wait(BOUND_S)
 
 
