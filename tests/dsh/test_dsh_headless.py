@@ -63,7 +63,9 @@ def test_the_hosts_sandbox_is_around_the_tools_not_around_the_agent(dsh: Dsh) ->
     }
     dsh.ready("headless", [{"when": {"round": 0}, "calls": [write]}, {"text": "it said {{result.1}}"}])
     dsh.variables |= {"DSH_PERMISSION_MODE": "workspace-write"}
-    dsh.variables["PATH"] = os.pathsep.join([str(HOST / "sandbox" / "usr" / "bin"), dsh.environment["PATH"]])
+    # Inside, /tmp is another one: a PATH that leads there finds no shell.
+    places = [str(HOST / "sandbox" / "usr" / "bin"), dsh.environment["PATH"], "/usr/bin", "/bin"]
+    dsh.variables["PATH"] = os.pathsep.join(places)
     done = dsh.run("headless", "write")
     assert done.returncode == 0, done.stderr
     assert (dsh.workspace / "in.txt").read_text(encoding="utf-8") == "inside\n", done.stdout
