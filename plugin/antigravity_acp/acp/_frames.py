@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ..contract.surrogates import mended
 from .updates import AgentText, AgentThought
 
 
@@ -55,7 +56,7 @@ def decode_object(line: bytes) -> tuple[Json | None, bool]:
     except DECODE_ERRORS:
         repaired = True
         try:
-            value = _mend(json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), parse_constant=lambda _: None))
+            value = mended(json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), parse_constant=lambda _: None))
         except (ValueError, RecursionError):
             return None, False
     return (value, repaired) if isinstance(value, dict) else (None, False)
@@ -67,14 +68,3 @@ def encode_frame(message: Json) -> bytes:
         return msgspec.json.encode(message) + b"\n"
     except UnicodeEncodeError:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
-def _mend(value: Any) -> Any:
-    if isinstance(value, str):
-        # Pairs become the character they stand for, a lone half becomes U+FFFD.
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, dict):
-        return {_mend(key): _mend(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_mend(item) for item in value]
-    return value

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from antigravity_acp.contract import BlockEnd, LlmError, StreamChunk
+from antigravity_acp.contract.surrogates import mended
 
 #: The version of the protocol; both sides check it in ``initialize``.
 PROTOCOL: Final = 1
@@ -61,7 +62,7 @@ def decode(line: bytes) -> Json:
         value = _decode(line)
     except _DECODE_ERRORS:
         try:
-            value = _mend(json.loads(line.decode("utf-8"), parse_constant=_refuse))
+            value = mended(json.loads(line.decode("utf-8"), parse_constant=_refuse))
         except (ValueError, RecursionError):
             raise RpcError(PARSE_ERROR, "A line is not JSON in UTF-8.", "SIDECAR_PROTOCOL") from None
     if not isinstance(value, dict):
@@ -164,13 +165,3 @@ def _explain(error: Any) -> str:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
-
-
-def _mend(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, dict):
-        return {_mend(key): _mend(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_mend(item) for item in value]
-    return value

@@ -210,7 +210,7 @@ def clean_texts() -> dict[str, str]:
         "-----BEGIN PRIVATE KEY-----\n is how a key begins, and it ends with -----END PRIVATE KEY-----\n",
         "manuals": "postgres://user:password@host/db https://USER:$TOKEN@x.y https://a:<password>@h\nAPI_KEY=your_api_key_1\n"
         "AKIAIOSFODNN7EXAMPLE password=changeme123 token=xxxxxxxxxxxx secret: <your secret 1> git@github.com:a/b.git\n",
-        "urls": "https://example.com:8443/a@b http://[::1]:80/x@y mailto:a:b@c https://registry.npmjs.org/@types/node\n",
+        "urls": "https://example.com:8443/a@b http://[::1]:80/x@y mailto:a:b@c https://packages.example.org/@types/node\n",
     }
     made["this house"] = "".join(
         path.read_text() for folder in ("docs", "control", "plugin") for path in sorted((ROOT / folder).rglob("*.py"))
