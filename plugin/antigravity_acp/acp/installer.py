@@ -47,7 +47,7 @@ class Installer:
         self._running: asyncio.Task[OfficialServer] | None = None
         self._cancelled: set[asyncio.Task[OfficialServer]] = set()
         self._waiting = 0
-        self._failed: tuple[float, LlmError] | None = None
+        self._retry_at = 0.0
 
     async def command(self, settings: Settings) -> AgentCommand:
         """What to start for these settings.
@@ -60,12 +60,12 @@ class Installer:
             return found
         if not settings.auto_install:
             return _instead(found, found.error)
-        if found.fallback is not None and self._failed is not None and time.monotonic() < self._failed[0]:
+        if found.fallback is not None and time.monotonic() < self._retry_at:
             return found.fallback
         try:
             return official_command(await self._install(), settings)
         except LlmError as error:
-            self._failed = time.monotonic() + INSTALL_RETRY_S, error
+            self._retry_at = time.monotonic() + INSTALL_RETRY_S
             if found.fallback is not None:
                 self._notify(
                     Notice("install.failed", f"{error.message} The embedded engine answers instead.", "warning")
