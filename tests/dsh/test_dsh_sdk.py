@@ -17,6 +17,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 SLOW = {"when": {"user": "very slowly"}, "text": [f"piece {number} " for number in range(600)], "pause_ms": 50}
+HELD = {"when": {"user": "hold on"}, "hang": True}
 HEARD = {"text": "heard you"}
 
 
@@ -131,7 +132,8 @@ def test_a_host_that_is_killed_leaves_no_process(dsh: Dsh) -> None:
 
 
 def test_a_sidecar_that_is_killed_fails_its_call_and_is_started_again(dsh: Dsh) -> None:
-    with sdk(dsh.ready("sdk", [SLOW, HEARD], dsh.desk())) as host:
+    dsh.killed = True
+    with sdk(dsh.ready("sdk", [SLOW, HELD, HEARD], dsh.desk())) as host:
         host.prompt("very slowly")
         family = started(host, dsh)
         sidecar_of(host.host).send_signal(signal.SIGKILL)
@@ -149,18 +151,16 @@ def test_a_sidecar_that_is_killed_fails_its_call_and_is_started_again(dsh: Dsh) 
         assert gone([second])
         assert host.run("and now", "s2")["final"] == "heard you"
 
-        # Before the first chunk it is the host's own retry that mends it.
+        # Before the first chunk it is the host's own retry that mends it. The next agent reads the script anew.
         third = sidecar_of(host.host)
-        third.suspend()
-        dsh.forget()
-        host.prompt("are you there", "s3")
-        wait_for(lambda: dsh.seen("call"))
+        host.prompt("hold on", "s3")
+        wait_for(lambda: [one for one in dsh.asked() if one["tools"] and "hold on" in one["user"]])
+        dsh.scripted([HEARD])
         third.kill()
         turn = host.wait(lambda line: line.get("done") == "s3")
         assert turn["final"] == "heard you", turn
         retries = [line for line in host.events if line.get("event", {}).get("type") == "llm/retry"]
         assert [line["session"] for line in retries] == ["s3"]
-    dsh.killed = True
 
 
 def test_a_sidecar_that_always_ends_is_given_up_with_one_clear_error(dsh: Dsh) -> None:
