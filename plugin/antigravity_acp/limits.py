@@ -14,6 +14,8 @@ MAX_TOOL_BYTES: Final = 128 * 1024
 MAX_BODY_BYTES: Final = 1024 * 1024
 #: Tool calls of one turn that wait for the host at the same time.
 MAX_PARKED_CALLS: Final = 64
+#: Native tools of one turn that are refused while it goes on. An agent that still asks after that does nothing else.
+MAX_REFUSALS: Final = 64
 #: One ACP frame, in bytes. An agent that sends more is broken or hostile.
 MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
 #: Length of an exported tool name with the agent's prefix counted (``^[a-zA-Z0-9_-]{1,64}$`` at Google and OpenAI).

@@ -6,6 +6,7 @@ from helpers.conversation import Conversation, code_of, running, until
 from helpers.loopback import directive, loopback_settings
 
 from antigravity_acp.contract import user
+from antigravity_acp.limits import MAX_REFUSALS
 
 
 async def fails_with(settings_overrides: dict[str, object], *steps: dict[str, object]) -> tuple[str, list[int]]:
@@ -57,6 +58,14 @@ async def test_policy_reject_refuses_one_request_and_goes_on() -> None:
         assert reply.kind == "stop"
         assert "reject_once" in reply.text
         assert reply.text.endswith("and on")
+
+
+@pytest.mark.requirement("A-015")
+async def test_policy_reject_does_not_refuse_for_ever() -> None:
+    asks = [{"ask": "other_server"}] * (MAX_REFUSALS + 1)
+    code, left = await fails_with({"nativeToolPolicy": "reject"}, *asks, {"say": "never seen"})
+    assert code == "ACP_NATIVE_TOOLS_UNSUPPORTED"
+    assert left == []
 
 
 @pytest.mark.requirement("A-046")

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ..contract import LlmError, Notice, Notify
+from ..contract import LlmError, Notify
 from ..contract.notices import ignore
 from ..settings import Settings
+from ._authenticating import authenticate, telling_links
 from ._finish import finish, wait_for
-from ._link import SignInLink
-from ._listening import LinkListener
-from .errors import METHOD_NOT_FOUND, AgentError, describe_exit, disconnected, timed_out
+from .errors import AgentError, describe_exit, disconnected, timed_out
 from .launch import AgentCommand, resolve_command
 from .models import read_menu
 from .permissions import Cancelled, outcome_of
@@ -176,7 +175,7 @@ class AgentClient:
             except AgentError as error:
                 if error.code != "ACP_AUTH_REQUIRED" or not sign_in:
                     raise
-                with self._telling_links():
+                with telling_links(self, self._notify):
                     await self.authenticate()
                 result = await self._open_session(endpoint, sign_in=sign_in)
             session_id = result.get("sessionId")
@@ -212,7 +211,7 @@ class AgentClient:
                     patience = self._settings.auth_timeout_ms / 1000 if sign_in else 0.0
                     deadline.reschedule(asyncio.get_running_loop().time() + patience)
 
-                with self._telling_links(begun, tell=sign_in):
+                with telling_links(self, self._notify if sign_in else ignore, begun):
                     return await self._require().request("session/new", params, timeout_ms=None)
         except TimeoutError:
             if waits:
@@ -222,24 +221,6 @@ class AgentClient:
                 ) from None
             raise timed_out("session/new", limit_ms, "requestTimeoutMs") from None
 
-    @contextmanager
-    def _telling_links(self, begun: Callable[[], None] = lambda: None, *, tell: bool = True) -> Iterator[None]:
-        """Within the block the links of a sign-in that the agent prints are told."""
-
-        def found(link: SignInLink) -> None:
-            if tell:
-                self._notify(
-                    Notice("sign-in.link", "The agent waits for a sign-in. Open its page.", "warning", link=link.url)
-                )
-            begun()
-
-        listener = LinkListener(found)
-        with self.hearing_stderr(listener.hear):
-            try:
-                yield
-            finally:
-                listener.close()
-
     # ---- sign-in ----------------------------------------------------------------------------------------------------
     async def authenticate(self) -> None:
         """Sign in with the configured method, else with the one that this agent usually takes. Bounded by
@@ -248,39 +229,7 @@ class AgentClient:
         :raises LlmError: ``ACP_AUTH_REQUIRED`` when it did not succeed or no method is chosen,
             ``ACP_AUTH_UNSUPPORTED``, ``ACP_TIMEOUT``, ``ACP_QUOTA``, ``ACP_DISCONNECTED``, ``ACP_PROTOCOL_ERROR``.
         """
-        from .connection import authenticate_params
-
-        method = self._settings.auth_method or self.profile.auth_method
-        if not method:
-            raise LlmError(
-                "ACP_AUTH_REQUIRED",
-                "The agent wants a sign-in and no method is chosen. Sign in with the agent itself, or set `authMethod` "
-                "to one it announces (`antigravity-acp probe` lists them).",
-            )
-        if method not in self.auth_methods:
-            chosen = (
-                "The configured `authMethod`" if self._settings.auth_method else "This agent's usual sign-in method"
-            )
-            raise LlmError(
-                "ACP_AUTH_UNSUPPORTED",
-                f"{chosen} is not among those that the agent announces. `antigravity-acp probe` lists them.",
-            )
-        try:
-            await self._require().request(
-                "authenticate",
-                authenticate_params(method),
-                timeout_ms=self._settings.auth_timeout_ms,
-                setting="authTimeoutMs",
-            )
-        except AgentError as error:
-            if error.number == METHOD_NOT_FOUND:
-                raise LlmError("ACP_AUTH_UNSUPPORTED") from None
-            if error.code == "ACP_QUOTA":
-                raise
-            raise LlmError(
-                "ACP_AUTH_REQUIRED",
-                "The sign-in did not succeed. Sign in with the agent itself, then repeat the request.",
-            ) from None
+        await authenticate(self._require(), self._settings, self.profile, self.auth_methods)
 
     async def log_out(self) -> None:
         """ACP's own ``logout``; only for an agent that announces it (:attr:`can_log_out`).

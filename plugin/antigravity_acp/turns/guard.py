@@ -4,7 +4,8 @@ Owns: the answer to every permission request of one turn, and the verdict on eve
 call is for, never what it would do: arguments are judged in the MCP handler, which is the last gate.
 
 Policy ``end``: the first sign of a native tool ends the turn. Policy ``reject``: a native tool that asks first is
-refused and the turn goes on; one that did not ask ends it all the same. This is detection, not a sandbox: a native
+refused and the turn goes on, so often as :data:`~antigravity_acp.limits.MAX_REFUSALS` says; one that did not ask ends
+it all the same. This is detection, not a sandbox: a native
 action can have happened before it is reported.
 """
 
@@ -14,6 +15,7 @@ from ..acp import AgentProfile, AgentToolCall, PermissionAnswer, PermissionReque
 from ..acp.permissions import Allow, Cancelled, Ours, Question, Reject, is_ours, judge
 from ..bridge import Endpoint
 from ..contract import LlmError
+from ..limits import MAX_REFUSALS
 
 
 class NativeToolGuard:
@@ -28,6 +30,7 @@ class NativeToolGuard:
         self._server = endpoint.server_name if endpoint else ""
         self._exported = endpoint.exported_names if endpoint else frozenset[str]()
         self._refused: set[str] = set()
+        self._refusals = 0
 
     def on_permission(self, request: PermissionRequest) -> tuple[PermissionAnswer, LlmError | None]:
         """The answer to a permission request, and the error that ends the turn, if it does."""
@@ -37,7 +40,8 @@ class NativeToolGuard:
         if isinstance(verdict, Question):
             # Only the user can answer, and over this wire nobody can ask them.
             return Cancelled(), None
-        if self._reject and verdict.reject_option is not None:
+        if self._reject and verdict.reject_option is not None and self._refusals < MAX_REFUSALS:
+            self._refusals += 1
             self._refused.add(request.call_id)
             return Reject(verdict.reject_option), None
         return Cancelled(), LlmError("ACP_NATIVE_TOOLS_UNSUPPORTED")
