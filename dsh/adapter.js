@@ -98,13 +98,14 @@ export class AntigravityAdapter extends LlmAdapter {
     const turn = new Turn(options.signal)
     // Titles and the like run beside a turn and leave it as it is.
     const session = options.purpose === undefined ? options.sessionId : undefined
-    this.#openTurns.end(session)
     try {
       const wire = await turn.unlessAborted(toWire(options, this.#attachments()))
       const connection = await turn.unlessAborted(this.#sidecar.connection())
       // The signal may have fired since the connection came; from here on it reaches the stream itself.
       if (turn.aborted) throw new Failure('ABORTED', 'aborted')
       const stream = turn.begin(connection.stream(wire))
+      // Until here the turn that this call goes on with was open, so that its sidecar stayed, and its signal was heard.
+      this.#openTurns.end(session)
       for (;;) {
         const chunks = await stream.next()
         if (chunks === undefined) throw new Failure('ACP_PROTOCOL_ERROR', 'The sidecar ended an answer without its last chunk.')
@@ -124,10 +125,16 @@ export class AntigravityAdapter extends LlmAdapter {
         stream.consumed(chunks.length)
       }
     } catch (error) {
+      this.#openTurns.end(session)
       yield failedFinish(error, turn)
     } finally {
       turn.leave()
     }
+  }
+
+  /** Whether a turn waits for the host's tools between two calls. */
+  get busy() {
+    return this.#openTurns.some
   }
 
   /** The listeners of turns that wait for tools go with the plugin. */
@@ -232,6 +239,11 @@ class OpenTurns {
       if (this.#turns.size <= MAX_OPEN_TURNS) break
       this.end(oldest)
     }
+  }
+
+  /** Whether one of them can still go on. */
+  get some() {
+    return [...this.#turns.values()].some((turn) => !turn.aborted)
   }
 
   /** @param {string | undefined} session */

@@ -75,6 +75,11 @@ export class Connection {
     return this.#ended === undefined && !this.#closing
   }
 
+  /** Whether nothing waits for an answer. */
+  get idle() {
+    return this.#requests.size === 0
+  }
+
   /** The last line of stderr, for a start that failed before anything private was sent. */
   get lastWords() {
     const text = this.#handle.collected.stderr?.readFrom(0).text.trimEnd() ?? ''

@@ -33,12 +33,16 @@ export async function * apply(ctx, config) {
   const values = () => current(config)
   const warn = (/** @type {string} */ message) => ctx.logger.warn(message)
   const attended = attendance(ctx)
+  /** @type {Sidecar} */
   const sidecar = new Sidecar({
     launch: (signal) => launch(ctx, values(), signal),
     settings: () => {
       const { python, ...settings } = values()
       return settings
     },
+    needs: () => JSON.stringify([values().python, mayEmbed(values())]),
+    busy: () => adapter.busy,
+    graceMs: () => 2 * values().disposeGraceMs + EXIT_MS,
     attended,
     client: { name: 'dsh-antigravity-acp', version: manifest.version },
     onNotification: (method, params) => tell(ctx, method, params),
@@ -47,7 +51,7 @@ export async function * apply(ctx, config) {
   const adapter = new AntigravityAdapter(sidecar, () => ctx.get('attachments'), warn)
   yield async () => {
     adapter.dispose()
-    await sidecar.dispose(2 * values().disposeGraceMs + EXIT_MS)
+    await sidecar.dispose()
   }
   const registration = ctx.llm.registerAdapter([manifest.provider], adapter)
   adapter.onCatalogue = () => registration.replace([manifest.provider])
@@ -87,9 +91,8 @@ async function launch(ctx, values, signal) {
     cache: join(dshHome(), 'cache', manifest.provider),
     notice: (/** @type {string} */ level, /** @type {string} */ code, /** @type {string} */ message) => tell(ctx, 'notice', { level, code, message }),
   }
-  // The embedded engine is a large extra; an agent of one's own, or the official server alone, does without.
-  const engine = !values.command && values.engine !== 'official'
-  const { argv, release } = await findSidecar(host, { python: values.python, version: manifest.version, engine }, signal)
+  const wanted = { python: values.python, version: manifest.version, engine: mayEmbed(values) }
+  const { argv, release } = await findSidecar(host, wanted, signal)
   try {
     const handle = ctx.subprocess.spawn({
       argv,
@@ -104,6 +107,14 @@ async function launch(ctx, values, signal) {
     release()
     throw error
   }
+}
+
+/**
+ * Whether the embedded engine may be needed: a large extra, which an agent of one's own and the official server do without.
+ * @param {Values} values
+ */
+function mayEmbed({ command, engine }) {
+  return !command && engine !== 'official'
 }
 
 /** The host's home, as the host itself finds it. */

@@ -2,7 +2,8 @@
  * The sidecar of one mounted plugin: starts it when it is needed, and again after it has ended.
  *
  * Owns: the one connection. A sidecar that ends by itself fails the calls that run (ACP_DISCONNECTED); the next call starts
- * a new one. Three such ends without one answer in between stop that, until a setting changes or a minute has passed.
+ * a new one. Three such ends without one answer in between stop that, until a setting changes or a minute has passed. One
+ * that was started for other settings than those that hold now makes room for the next as soon as nothing runs on it.
  * Never: repeats a call.
  */
 import { Connection, PROTOCOL } from './connection.js'
@@ -19,6 +20,9 @@ const UPDATE_MS = 10_000
  * @typedef {object} Parts
  * @property {(signal: AbortSignal) => Promise<import('./host.d.ts').SubprocessHandle>} launch finds Python and starts the process
  * @property {() => Record<string, unknown>} settings the settings as they are now
+ * @property {() => string} needs what a start depends on, as text to compare: a change of it takes another process
+ * @property {() => boolean} busy whether a turn is open that has no call running now
+ * @property {() => number} graceMs how long a sidecar may take to end its agents and itself
  * @property {() => boolean} attended whether a person can be asked
  * @property {{name: string, version: string}} client
  * @property {OnNotification} onNotification
@@ -32,6 +36,9 @@ export class Sidecar {
   #current
   /** @type {Promise<Connection> | undefined} */
   #starting
+  #startedFor = ''
+  /** @type {Set<Promise<void>>} */
+  #retiring = new Set()
   #lifetime = new AbortController()
   #endsInARow = 0
   #lastEnd = 0
@@ -52,7 +59,8 @@ export class Sidecar {
    */
   async connection() {
     if (this.#lifetime.signal.aborted) throw new Failure('ACP_DISPOSED', 'The plugin was unmounted.', { final: true })
-    if (this.running !== undefined) return this.running
+    const fitting = this.#fitting()
+    if (fitting !== undefined) return fitting
     this.#starting ??= this.#start().finally(() => { this.#starting = undefined })
     return this.#starting
   }
@@ -64,9 +72,20 @@ export class Sidecar {
    * @param {{signal?: AbortSignal, timeoutMs?: number}} [bounds] the time includes a start
    */
   async request(method, params, bounds = {}) {
-    const result = await (this.running?.request(method, params, bounds) ?? this.#requestFromNew(method, params, bounds))
+    const result = await (this.#fitting()?.request(method, params, bounds) ?? this.#requestFromNew(method, params, bounds))
     this.answered()
     return result
+  }
+
+  /** The running connection, unless it was started for other settings and nobody would miss it: then it is ended. */
+  #fitting() {
+    const connection = this.running
+    if (connection === undefined || this.#startedFor === this.#parts.needs()) return connection
+    if (!connection.idle || this.#parts.busy()) return connection
+    this.#current = undefined
+    const retired = connection.close(this.#parts.graceMs()).finally(() => this.#retiring.delete(retired))
+    this.#retiring.add(retired)
+    return undefined
   }
 
   /**
@@ -89,7 +108,7 @@ export class Sidecar {
   /** The settings changed: the running sidecar takes them over, and a sidecar that was given up gets another chance. */
   async settingsChanged() {
     this.answered()
-    const connection = this.#starting === undefined ? this.running : await this.#starting.catch(() => undefined)
+    const connection = this.#starting === undefined ? this.#fitting() : await this.#starting.catch(() => undefined)
     if (connection === undefined) return
     try {
       await connection.request('settings/update', { settings: this.#parts.settings() }, { timeoutMs: UPDATE_MS })
@@ -98,14 +117,11 @@ export class Sidecar {
     }
   }
 
-  /**
-   * Ends everything; running calls fail with ACP_DISPOSED or as the sidecar ends them.
-   * @param {number} graceMs how long the sidecar may take to end its agents
-   */
-  async dispose(graceMs) {
+  /** Ends everything; running calls fail with ACP_DISPOSED or as the sidecar ends them. */
+  async dispose() {
     this.#lifetime.abort()
     await this.#starting?.catch(() => {})
-    await this.#current?.close(graceMs)
+    await Promise.all([this.#current?.close(this.#parts.graceMs()), ...this.#retiring])
   }
 
   async #start() {
@@ -119,6 +135,7 @@ export class Sidecar {
         { final: true },
       )
     }
+    this.#startedFor = this.#parts.needs()
     const handle = await this.#parts.launch(this.#lifetime.signal)
     const connection = new Connection(handle, this.#parts.onNotification)
     try {
@@ -132,7 +149,8 @@ export class Sidecar {
     }
     this.#current = connection
     void connection.closed.then((failure) => {
-      if (this.#current === connection) this.#current = undefined
+      if (this.#current !== connection) return
+      this.#current = undefined
       if (!this.#lifetime.signal.aborted) this.#ended(failure, '')
     })
     return connection

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.dsh import ROW, Dsh, Web, home, sidecar_of, wait_for, web
+from helpers.dsh import ROW, Dsh, Web, gone, home, sidecar_of, wait_for, web
 
 pytestmark = pytest.mark.dsh
 
@@ -130,7 +130,33 @@ def test_a_setting_that_changes_while_a_turn_waits_for_a_tool_does_not_disturb_t
         (dsh.workspace / "go").write_text("a change", encoding="utf-8")
         wait_for(lambda: "it waited for a change" in page.events(chat))
     finally:
+        (dsh.workspace / "go").unlink(missing_ok=True)
         page.call("settings/update", ns=ROW, patch={"control": False, "permissions": {}})
+
+
+def test_a_setting_that_takes_another_sidecar_leaves_the_running_turn_its_own(shared: tuple[Dsh, Web]) -> None:
+    dsh, page = shared
+    dsh.forget()
+    chat = page.chat(dsh.workspace)
+    page.say(chat, "wait for it")
+    wait_for(lambda: dsh.seen("run"))
+    first = sidecar_of(page.host)
+    try:
+        # The official server needs less of Python than the embedded engine; it is not on this machine.
+        page.call("settings/update", ns=ROW, patch={"engine": "official", "autoInstall": False})
+        (dsh.workspace / "go").write_text("another sidecar", encoding="utf-8")
+        wait_for(lambda: "it waited for another sidecar" in page.events(chat))
+        missing = page.chat(dsh.workspace)
+        page.say(missing, "look")
+        wait_for(lambda: "ACP_BINARY_MISSING" in page.events(missing))
+        assert gone([first])
+        assert sidecar_of(page.host) != first
+    finally:
+        (dsh.workspace / "go").unlink(missing_ok=True)
+        page.call("settings/update", ns=ROW, patch={"engine": "embedded", "autoInstall": True})
+    back = page.chat(dsh.workspace)
+    page.say(back, "look")
+    wait_for(lambda: "I see nothing" in page.events(back))
 
 
 def test_the_default_stays_selectable_when_no_agent_can_be_had(dsh: Dsh) -> None:

@@ -15,6 +15,9 @@ function mount(t, argv = PEER) {
   const sidecar = new Sidecar({
     launch: async () => start(argv),
     settings: () => ({}),
+    needs: () => '',
+    busy: () => adapter.busy,
+    graceMs: () => 5_000,
     attended: () => false,
     client: { name: 'test', version: '1' },
     onNotification: () => {},
@@ -23,7 +26,7 @@ function mount(t, argv = PEER) {
   const adapter = new AntigravityAdapter(sidecar, () => undefined, (message) => warnings.push(message))
   t.after(async () => {
     adapter.dispose()
-    await sidecar.dispose(5_000)
+    await sidecar.dispose()
   })
   const history = async () => {
     const methods = await sidecar.request('models/resolve', { model: 'history' })
@@ -88,6 +91,20 @@ test('turns that nobody goes on with are forgotten, the oldest first', async (t)
   const cancels = (await history()).filter((method) => method.startsWith('stream/cancel'))
   assert.equal(cancels.length, 64)
   assert.ok(!cancels.includes('stream/cancel s2'))
+})
+
+test('a turn is open between two calls, until it goes on to its end or is given up', async (t) => {
+  const { adapter } = mount(t)
+  const control = new AbortController()
+  assert.equal(adapter.busy, false)
+  await collect(adapter.stream(call({ sessionId: 'a', play: [finish('tool-calls')] })))
+  assert.equal(adapter.busy, true)
+  await collect(adapter.stream(call({ sessionId: 'a', play: [finish('stop')] })))
+  assert.equal(adapter.busy, false)
+  await collect(adapter.stream(call({ sessionId: 'b', signal: control.signal, play: [finish('tool-calls')] })))
+  assert.equal(adapter.busy, true)
+  control.abort()
+  assert.equal(adapter.busy, false)
 })
 
 test('a plugin that is unmounted listens to no turn any more', async (t) => {

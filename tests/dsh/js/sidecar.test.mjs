@@ -9,7 +9,7 @@ const PAUSE_MS = 300
 
 /** A sidecar whose program, settings and pause a test sets. */
 function mount(t, argv = PEER) {
-  const state = { argv, settings: {}, starts: [], warnings: [] }
+  const state = { argv, settings: {}, starts: [], warnings: [], needs: '', busy: false, graceMs: 1_000 }
   const sidecar = new Sidecar({
     launch: async () => {
       const handle = start(state.argv)
@@ -17,13 +17,16 @@ function mount(t, argv = PEER) {
       return handle
     },
     settings: () => state.settings,
+    needs: () => state.needs,
+    busy: () => state.busy,
+    graceMs: () => state.graceMs,
     attended: () => false,
     client: { name: 'test', version: '1' },
     onNotification: () => {},
     warn: (message) => state.warnings.push(message),
     pauseMs: PAUSE_MS,
   })
-  t.after(() => sidecar.dispose(1_000))
+  t.after(() => sidecar.dispose())
   return { sidecar, state }
 }
 
@@ -108,7 +111,8 @@ test('a disposal in the middle of a start leaves no process, and nothing starts 
   const { sidecar, state } = mount(t, [...PEER, 'deaf'])
   const starting = assert.rejects(sidecar.connection(), { code: 'ABORTED' })
   await new Promise(setImmediate)
-  await sidecar.dispose(50)
+  state.graceMs = 50
+  await sidecar.dispose()
   await starting
   await Promise.all(state.starts.map((handle) => handle.done))
   await fails(sidecar, 'ACP_DISPOSED')
@@ -119,8 +123,40 @@ test('a disposal fails the calls that run, and is waited for', async (t) => {
   const { sidecar, state } = mount(t)
   const stream = (await sidecar.connection()).stream({})
   const failed = assert.rejects(stream.next())
-  await sidecar.dispose(1_000)
+  await sidecar.dispose()
   await failed
   assert.notEqual(state.starts[0].child.exitCode ?? state.starts[0].child.signalCode, null)
   assert.deepEqual(state.warnings, [])
+})
+
+test('a setting that takes another process starts it as soon as nothing runs on the old one', async (t) => {
+  const { sidecar, state } = mount(t)
+  const first = await sidecar.connection()
+  const stream = first.stream({})
+  state.needs = 'the engine'
+  await sidecar.settingsChanged()
+  assert.equal(await sidecar.connection(), first)
+  stream.cancel()
+  await assert.rejects(stream.next(), { code: 'ABORTED' })
+  state.busy = true
+  assert.equal(await sidecar.request('models/resolve', { model: 'x' }), 'x')
+  assert.equal(state.starts.length, 1)
+  state.busy = false
+  assert.equal(await sidecar.request('models/resolve', { model: 'x' }), 'x')
+  assert.equal(state.starts.length, 2)
+  await state.starts[0].done
+  assert.notEqual(await sidecar.connection(), first)
+  assert.equal(state.starts.length, 2)
+  assert.deepEqual(state.warnings, [])
+})
+
+test('a change alone ends what no longer fits, and a disposal waits for it', async (t) => {
+  const { sidecar, state } = mount(t)
+  await sidecar.connection()
+  state.needs = 'the engine'
+  await sidecar.settingsChanged()
+  assert.equal(sidecar.running, undefined)
+  await sidecar.dispose()
+  assert.notEqual(state.starts[0].child.exitCode ?? state.starts[0].child.signalCode, null)
+  assert.equal(state.starts.length, 1)
 })
