@@ -1,10 +1,12 @@
 """The rule that would allow something, as it would be written.
 
 Owns: the wording of remedies: for a command its name, with the subcommand where one tool does many things; for an
-interpreter, a shell, a wrapper and whatever cannot be matched by its first words the exact line, never the bare name.
+interpreter, a shell, a wrapper and whatever cannot be matched by its first words the exact line, never the bare name;
+and :func:`why_unwritten`, since a rule that is a whole line holds whatever the line does, a secret too.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
@@ -30,6 +32,8 @@ _SUBCOMMANDS: Final = _names(
 )
 _VERSION: Final = re.compile(r"[\d.]+\Z")
 _ESCAPED: Final = frozenset("\0")
+#: Seconds for the look at rules before one is written; a line that a person may judge is done in a thousandth of it.
+_LOOK_S: Final = 0.25
 
 
 def runs_others(name: str | None) -> bool:
@@ -53,6 +57,20 @@ def rules_for(action: ActionName, target: str, unit: Unit | None = None, *, lite
     if action in FILE_ACTIONS:
         return (f"{action}({target})",)
     return (f"{action}({target})",) if "/" in target else ()
+
+
+def why_unwritten(rules: Iterable[str]) -> str:
+    """Why rules that were made of what a call says should be neither written down nor shown where others read: empty,
+    or the end of a sentence. It names kinds of secrets, never one.
+    """
+    # Late: most decisions suggest nothing.
+    from .outputs import scan
+
+    text = "\n".join(rules)
+    seen = scan(text, policy="audit", budget_s=_LOOK_S)
+    if seen.findings:
+        return f"would hold a secret ({', '.join(sorted({each.kind for each in seen.findings}))})"
+    return "is too long to be looked at for secrets" if seen.scanned < len(text) else ""
 
 
 def _is_pattern(action: ActionName, target: str) -> bool:

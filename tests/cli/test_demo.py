@@ -43,6 +43,8 @@ def test_the_demo_shows_the_turn_as_it_happens_and_ends_with_one_line_of_counts(
         "  refused: ",
         "Codename: ",
         "I could not",
+        "The ledger",
+        "  not_run",
     ]
     places = [next(number for number, line in enumerate(lines) if line.startswith(head)) for head in order]
     assert places == sorted(places)
@@ -58,11 +60,24 @@ def test_the_demo_as_json_runs_two_calls_of_one_message_and_tells_the_model_of_t
     decisions = [(event["name"], event["decision"]) for event in seen if event["event"] == "tool-decision"]
     assert decisions == [("read_file", "allow"), ("list_dir", "allow"), ("run_command", "deny")]
     assert seen[0]["model"] == "antigravity-acp/server-default"
+    rows = [event["row"] for event in seen if "row" in event]
+    assert [row.get("decision") or row["outcome"] for row in rows] == ["allow", "ok", "allow", "ok", "deny", "not_run"]
+    assert (rows[4]["rule"], rows[4]["engine"], rows[4]["host"]) == ("command(rm)", "embedded", "demo")
     end = seen[-1]
     assert (end["event"], end["ok"], end["processesLeft"]) == ("end", True, 0)
     assert (end["toolCallsRun"], end["toolCallsRefused"]) == (2, 1)
     assert 0 < end["firstTextSeconds"] < end["totalSeconds"]
     assert not Path(seen[0]["workspace"]).exists()
+
+
+def test_what_whoever_runs_the_demo_has_allowed_and_recorded_has_no_part_in_it(tmp_path: Path) -> None:
+    rules = tmp_path / "config" / "antigravity-acp" / "permissions.json"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('{"permissions": {"deny": ["read_file(*)"]}}')
+    state = tmp_path / "state"
+    done = run_cli("demo", env=environment(XDG_CONFIG_HOME=str(tmp_path / "config"), XDG_STATE_HOME=str(state)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not state.exists()
 
 
 def test_without_the_engine_the_demo_is_one_line_that_says_how_to_get_it(tmp_path: Path) -> None:
@@ -91,7 +106,7 @@ def test_the_script_of_the_demo_is_part_of_the_package() -> None:
 # ---- the proof ------------------------------------------------------------------------------------------------------
 
 NOTES = "Codename: 1234abcd\n"
-REFUSAL = "The host denied this call. The rule `!run_command` denies this tool."
+REFUSAL = "The host denied this call. The rule `command(rm)` denies this command."
 STAMPS = "Created At: 2026-11-30T00:00:00Z\nCompleted At: 2026-11-30T00:00:00Z\n"
 
 
@@ -110,6 +125,14 @@ def conversation(*messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 TOGETHER = [call("read_file"), call("list_dir")]
 BOTH_RESULTS = [response("read_file", NOTES), response("list_dir", "figures/\nnotes.txt  19")]
 REFUSED = [response("run_command", REFUSAL)]
+ROWS = [
+    row
+    for call, said, how in (("1", "allow", "ok"), ("2", "allow", "ok"), ("3", "deny", "not_run"))
+    for row in (
+        {"call": call, "kind": "decision", "decision": said},
+        {"call": call, "kind": "outcome", "outcome": how},
+    )
+]
 
 
 def evidence(tmp_path: Path) -> Evidence:
@@ -118,7 +141,9 @@ def evidence(tmp_path: Path) -> Evidence:
     return Evidence(
         answer=f"{NOTES} figures notes.txt {REFUSAL}",
         events=[
+            ToolDecided("1", "read_file", "allow", "", "default"),
             ToolEnded("1", "read_file", NOTES, False, 0.1),
+            ToolDecided("2", "list_dir", "allow", "", "default"),
             ToolEnded("2", "list_dir", "", False, 0.1),
             ToolDecided("3", "run_command", "deny", "", "rule"),
             ToolEnded("3", "run_command", REFUSAL, True, 0.1),
@@ -127,6 +152,8 @@ def evidence(tmp_path: Path) -> Evidence:
         notes=NOTES,
         names=["figures", "notes.txt"],
         notes_path=notes,
+        rows=ROWS,
+        unchanged=True,
         processes_left=0,
     )
 
@@ -180,6 +207,11 @@ def test_evidence_of_a_real_run_is_accepted(tmp_path: Path) -> None:
         ("quotes the directory", {"answer": f"{NOTES} notes.txt {REFUSAL}"}),
         ("quotes the refusal", {"answer": f"{NOTES} figures notes.txt deleted"}),
         ("did nothing", {"notes_path": Path("/nonexistent/notes.txt")}),
+        ("each decision and how its call ended", {"rows": []}),
+        ("each decision and how its call ended", {"rows": ROWS[:-1]}),
+        ("each decision and how its call ended", {"rows": [*ROWS, ROWS[0]]}),
+        ("each decision and how its call ended", {"rows": [*ROWS[:-1], {**ROWS[-1], "outcome": "ok"}]}),
+        ("the ledger verifies", {"unchanged": False}),
         ("no process is left", {"processes_left": 1}),
         ("one was refused", {"events": []}),
     ],

@@ -8,9 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from antigravity_acp.governing import GovernedCall, Governor, Records
 from antigravity_acp.hooks import ToolCall
-from antigravity_acp.host import ApprovalRequest, Approvals, LineReader, PolicyApprover, TerminalApprover
+from antigravity_acp.host import (
+    ApprovalRequest,
+    Approvals,
+    GovernedApprover,
+    LineReader,
+    PolicyApprover,
+    TerminalApprover,
+)
+from antigravity_acp.settings import Settings
 from antigravity_control import Decision, Rules
+from antigravity_control.ledger import read
+
+SECRET = "ghp_" + "Zq7" * 12
 
 
 def request(name: str = "write_file", *, turn: str = "t1", kind: str = "edit", **arguments: object) -> ApprovalRequest:
@@ -221,3 +233,100 @@ async def test_a_closed_input_is_a_no() -> None:
     os.close(write_end)
     approver = TerminalApprover(LineReader(read_end), lambda text: None)
     assert not (await approver.decide(request())).allowed
+
+
+# ---- rules that would hold a secret ---------------------------------------------------------------------------------
+
+
+def governor_in(place: Path, **options: bool) -> Governor:
+    return Governor(Settings.from_mapping({}), place, home=place, rules_file=place / "permissions.json", **options)
+
+
+#: Lines for which the rule is the whole line, and what is found in it.
+TELLING = [
+    (f"python3 -c '' {SECRET}", "github-token"),
+    ("TOKEN=9fK2mQ7xLp0Zr4Tb env", "named-secret"),
+    ("bash -c 'curl https://me:hunter2hunter@example.com'", "password-in-url"),
+    ("sh -c 'curl -H \"Authorization: Bearer 9fK2mQ7xLp0Zr4Tb\" example.com'", "authorization-header"),
+]
+
+
+@pytest.mark.parametrize(("line", "kind"), TELLING)
+async def test_always_is_not_offered_for_a_rule_that_holds_a_secret_and_the_card_says_why(
+    tmp_path: Path, person: Pipe, line: str, kind: str
+) -> None:
+    approver = TerminalApprover(LineReader(person.read_end), person._show, governor_in(tmp_path))
+    person.type("a\na\no\n")
+    answer = await approver.decide(request("run_command", kind="execute", command=line))
+    assert (answer.allowed, answer.rule) == (True, None)
+    assert f"\n  (no always: its rule would hold a secret ({kind}))\n" in person.shown
+    assert "[a]lways" not in person.shown
+    assert "always writes into" not in person.shown
+    assert not (tmp_path / "permissions.json").exists()
+    # The grant for the turn is kept in memory and is still there.
+    assert "this [t]urn" in person.shown
+
+
+@pytest.mark.parametrize("line", [f"touch {SECRET}", "python3 -c 'print(1)'", "git status --token $TOKEN"])
+async def test_always_is_offered_where_the_rule_itself_says_nothing_secret(
+    tmp_path: Path, person: Pipe, line: str
+) -> None:
+    approver = TerminalApprover(LineReader(person.read_end), person._show, governor_in(tmp_path))
+    person.type("a\n")
+    answer = await approver.decide(request("run_command", kind="execute", command=line))
+    assert (answer.allowed, bool(answer.rule)) == (True, True)
+    assert "no always" not in person.shown
+    assert SECRET not in (tmp_path / "permissions.json").read_text()
+
+
+async def test_a_rule_that_cannot_be_looked_at_in_time_is_not_offered(
+    tmp_path: Path, person: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antigravity_control.suggest._LOOK_S", -1.0)
+    approver = TerminalApprover(LineReader(person.read_end), person._show, governor_in(tmp_path))
+    person.type("a\nn\n")
+    assert not (await approver.decide(request("run_command", kind="execute", command="touch made"))).allowed
+    assert "(no always: its rule is too long to be looked at for secrets)" in person.shown
+
+
+@pytest.mark.parametrize("by_hook", [False, True])
+@pytest.mark.parametrize(("line", "kind"), TELLING)
+async def test_where_nobody_is_no_rule_with_a_secret_is_named(
+    tmp_path: Path, line: str, kind: str, by_hook: bool
+) -> None:
+    asked = request("run_command", kind="execute", command=line)
+    if by_hook:
+        # As our own plugin asks where the host has approvals of its own.
+        opinion = Decision("ask", "because", "hook:x", remedies=(f"command({line})",))
+        answer = await Approvals(PolicyApprover(Rules.parse("*"))).decide(ApprovalRequest(asked.call, opinion))
+    else:
+        answer = await Approvals(GovernedApprover(governor_in(tmp_path, attended=False))).decide(asked)
+    assert (answer.decision, answer.soft, answer.remedies) == ("deny", True, ())
+    assert answer.reason == (
+        "`run_command` needs an approval and nobody can be asked here; a rule for this very call would hold a secret "
+        f"({kind})."
+    )
+
+
+async def test_where_nobody_is_a_rule_without_a_secret_is_named(tmp_path: Path) -> None:
+    approvals = Approvals(GovernedApprover(governor_in(tmp_path, attended=False)))
+    answer = await approvals.decide(request("run_command", kind="execute", command=f"touch {SECRET}"))
+    assert (answer.soft, answer.remedies) == (True, ("command(touch)",))
+
+
+async def test_a_text_that_cannot_be_looked_at_stays_out_of_its_row_and_the_row_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(text: str, **_: object) -> None:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr("antigravity_control.outputs.scan", broken)
+    settings = Settings.from_mapping({})
+    governor = Governor(
+        settings, tmp_path, home=tmp_path, records=Records(settings, host="x", path=tmp_path / "ledger")
+    )
+    made = Decision("allow", f"because {SECRET}", "rule", f"command(echo {SECRET})")
+    assert await governor.record(GovernedCall(id="c", name="run_command"), made)
+    await governor.aclose()
+    (row,) = read(tmp_path / "ledger")
+    assert (row.text("rule"), row.text("reason")) == ("[left out]", "[left out]")

@@ -1,7 +1,8 @@
 """The demo: one whole tool turn that shows what the project is for, and proves that it happened.
 
-Owns: a temporary directory with the workspace and the record of the model's requests; a host; the embedded engine with
-the script beside this module. All of it is gone at the end, but for the directory with ``--keep``.
+Owns: a temporary directory with the workspace, the ledger and the record of the model's requests; a host that governs
+its calls; the embedded engine with the script beside this module. All of it is gone at the end, but for the directory
+with ``--keep``. No rules and no ledger of whoever runs it have a part in this.
 """
 
 import secrets
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from antigravity_acp.acp.launch import resolve_command
-from antigravity_acp.host import AgentLoop, Host, PolicyApprover, Selection, TurnResult
+from antigravity_acp.governing import Governor, Records
+from antigravity_acp.host import AgentLoop, Approvals, GovernedApprover, Host, Selection, TurnResult
 from antigravity_acp.host.events import LoopEvent, TextArrived, ToolStarted
 from antigravity_acp.manifest import manifest
 from antigravity_acp.settings import Settings
-from antigravity_control import Rules
+from antigravity_control.ledger import Entry, read, verify
 
 from ._processes import Census
 from ._proof import Evidence, prove, read_requests
@@ -26,7 +28,8 @@ from .output import Output, open_output
 #: `antigravity-demo-…` in the system's temporary directory.
 _PREFIX: Final = "antigravity-demo-"
 _PROMPT: Final = "What do my notes say, and what else is here? Then delete the notes."
-_POLICY: Final = "read_file,list_dir,!run_command"
+#: Files of the workspace may be read without a rule.
+_RULES: Final = {"deny": ["command(rm)"]}
 
 
 async def run_demo(*, keep: bool, as_json: bool) -> int:
@@ -48,7 +51,9 @@ class _Demo:
 
     def __init__(self, place: Path, output: Output) -> None:
         self._output = output
+        self._place = place
         self._log = place / "model-requests.jsonl"
+        self._ledger = place / "ledger"
         self._workspace = place / "workspace"
         self._notes = f"Release notes, third draft\nCodename: {secrets.token_hex(4)}\nTo do: check the figures\n"
         self._census = Census()
@@ -58,6 +63,7 @@ class _Demo:
 
     async def run(self, *, keep: bool) -> int:
         values = {
+            "permissions": _RULES,
             "engine": "embedded",
             "args": ["--script", str(Path(__file__).with_name("demo.yaml")), "--script-log", str(self._log)],
         }
@@ -69,14 +75,29 @@ class _Demo:
         left = self._census.left()
         total = time.monotonic() - self._began
         if keep:
-            self._output.show({"event": "note", "text": f"kept: {self._workspace.parent}"})
+            self._output.show({"event": "note", "text": f"kept: {self._place}"})
         if result.failure is not None:
             raise CliError(result.failure.code, result.failure.message)
-        self._output.show(self._verdict(result, left, total))
+        rows = tuple(read(self._ledger))
+        self._output.show({"event": "note", "text": "The ledger, each row chained to the one before:"})
+        for row in rows:
+            self._output.show({"event": "note", "text": _line(row), "row": row.body})
+        self._output.show(self._verdict(result, rows, left, total))
         return 0
 
     async def _turn(self, values: dict[str, Any]) -> TurnResult:
+        settings = Settings.from_mapping(values)
+        governor = Governor(
+            settings,
+            self._workspace,
+            attended=False,
+            home=self._place / "home",
+            records=Records(settings, host="demo", path=self._ledger),
+            rules_file=self._place / "permissions.json",
+        )
         async with Host({manifest().id: values}) as host:
+            host.ctx.effect(governor.aclose, "records")
+            host.ctx.provide("governor", governor)
             # Found and mounted by its entry point, as every host does; other plugins have no part in this.
             await host.start(Selection(only=frozenset({manifest().id})))
             model = host.choose_model()
@@ -84,7 +105,7 @@ class _Demo:
                 host.ctx,
                 model=model,
                 workspace=self._workspace,
-                approver=PolicyApprover(Rules.parse(_POLICY), headless=True),
+                approver=Approvals(GovernedApprover(governor)),
                 listener=self._listen,
             )
             self._output.show({"event": "start", "model": str(model), "workspace": str(self._workspace)})
@@ -105,7 +126,7 @@ class _Demo:
         (self._workspace / "figures" / "q3.csv").write_text("month,total\njuly,41\naugust,38\n", encoding="utf-8")
         (self._workspace / "report.md").write_text("# Report\n\nSee figures/q3.csv.\n", encoding="utf-8")
 
-    def _verdict(self, result: TurnResult, left: int, total: float) -> dict[str, Any]:
+    def _verdict(self, result: TurnResult, rows: tuple[Entry, ...], left: int, total: float) -> dict[str, Any]:
         counts = prove(
             Evidence(
                 answer=result.text,
@@ -114,6 +135,8 @@ class _Demo:
                 notes=self._notes,
                 names=sorted(entry.name for entry in self._workspace.iterdir()),
                 notes_path=self._workspace / "notes.txt",
+                rows=[row.body for row in rows],
+                unchanged=verify(self._ledger).ok,
                 processes_left=left,
             )
         )
@@ -133,3 +156,10 @@ class _Demo:
             "toolCallsRun": counts.run,
             "toolCallsRefused": counts.refused,
         }
+
+
+def _line(row: Entry) -> str:
+    """One row of the ledger, for people: what was decided and why, or how the call ended."""
+    ran = row.kind == "outcome" and row.text("outcome") != "not_run"
+    why = f"{row.body['duration_us'] / 1e6:.2f} s" if ran else row.text("reason")
+    return f"  {row.text('decision') or row.text('outcome'):<8} {row.text('native_tool'):<12} {why}".rstrip()

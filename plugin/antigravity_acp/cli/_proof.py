@@ -1,12 +1,12 @@
 """Did the demo really happen?
 
-Owns: :func:`prove`, which looks at what was recorded on both sides: the host's events, and the requests that the model
-received, as Google's harness sent them. Pure: reads the record it is given, changes nothing.
+Owns: :func:`prove`, which looks at what was recorded on both sides: the host's events and its ledger, and the requests
+that the model received, as Google's harness sent them. Pure: reads the record it is given, changes nothing.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     :param notes: text of the file that the model read; random, so it cannot be in a script.
     :param names: entries of the workspace directory.
     :param notes_path: the file that the refused command would have removed.
+    :param rows: every row of the ledger, in order. :param unchanged: they verify: each is as it was written.
     :param processes_left: how many processes outlived the host.
     """
 
@@ -35,6 +36,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     notes: str
     names: Sequence[str]
     notes_path: Path
+    rows: Sequence[Mapping[str, Any]]
+    unchanged: bool
     processes_left: int
 
 
@@ -62,11 +65,13 @@ def prove(evidence: Evidence) -> Counts:
         "the model received the list of the directory": all(
             name in results.get("list_dir", "") for name in evidence.names
         ),
-        "the model received the refusal with its reason": "denied" in refusal and "`!run_command`" in refusal,
+        "the model received the refusal with its reason": "denied" in refusal and "`command(rm)`" in refusal,
         "the answer quotes the file": evidence.notes.strip() in evidence.answer,
         "the answer quotes the directory": all(name in evidence.answer for name in evidence.names),
         "the answer quotes the refusal": bool(refusal) and refusal.strip() in evidence.answer,
         "the refused command did nothing": evidence.notes_path.is_file(),
+        "the ledger has each decision and how its call ended": _on_record(evidence.rows) == _as_told(evidence.events),
+        "the ledger verifies": evidence.unchanged,
         "no process is left": evidence.processes_left == 0,
     }
     failed = next((claim for claim, holds in claims.items() if not holds), None)
@@ -88,6 +93,20 @@ def _decisions(evidence: Evidence) -> Counts:
     refused = {event.id for event in evidence.events if isinstance(event, ToolDecided) and event.decision == "deny"}
     ended = [event for event in evidence.events if isinstance(event, ToolEnded)]
     return Counts(sum(not event.is_error for event in ended), sum(event.id in refused for event in ended))
+
+
+def _on_record(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Of each row the call, and what was decided or how the call ended."""
+    return sorted((row["call"], row["kind"], row.get("decision") or row.get("outcome")) for row in rows)
+
+
+def _as_told(events: Sequence[LoopEvent]) -> list[tuple[Any, ...]]:
+    """The rows that these events should have left."""
+    decided = {event.id: event.decision for event in events if isinstance(event, ToolDecided)}
+    ends = {"allow": "ok", "deny": "not_run"}
+    return sorted(
+        row for call, said in decided.items() for row in ((call, "decision", said), (call, "outcome", ends.get(said)))
+    )
 
 
 def _calls_by_message(body: dict[str, Any]) -> list[list[str]]:

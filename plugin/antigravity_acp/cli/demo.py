@@ -11,9 +11,9 @@ from .options import json_option
 def command(keep: bool, as_json: bool) -> int:
     """Run one whole tool turn on the embedded engine with a scripted model; no account, key or network.
 
-    In a fresh workspace the model asks for two tools in one message and then for a command, which the host's policy
-    refuses. Everything but the model's words is real: Google's harness, the private MCP endpoint, the tools and their
-    results. Exit code 0 means that all of it was checked.
+    In a fresh workspace the model asks for two tools in one message and then for a command, which a rule of the host
+    denies. Everything but the model's words is real: Google's harness, the private MCP endpoint, the tools and their
+    results, and the ledger, whose rows are shown at the end. Exit code 0 means that all of it was checked.
     """
     from ._demo import run_demo
     from .running import run_async

@@ -2,8 +2,10 @@
 
 Owns: :class:`Records`: one ledger, opened when the first row is written and closed with :meth:`Records.aclose`, and the
 rows of calls that have no outcome yet. Rows are written beside the event loop. A ledger that cannot be used is tried
-again with the next call, so that a disk with room again is enough.
-Never: decides what a row that could not be written means for the call; logs anything of a call.
+again with the next call, so that a disk with room again is enough. A call that ends while the question about it is open
+(:class:`Unanswered`) has that question as its decision: one decision and one outcome a call, whatever became of it.
+Never: decides what a row that could not be written means for the call; logs anything of a call; writes a secret that
+a rule or a reason holds.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -29,6 +32,8 @@ _log = logging.getLogger("antigravity_acp.governing")
 Ended = Literal["ok", "error", "cancelled", "timeout", "not_run"]
 Output = Literal["passed", "audited", "redacted", "blocked"]
 
+#: In the place of a text that could not be looked at for secrets.
+_UNSEEN: Final = "[left out]"
 #: Calls that were decided and did not end; a host that never reports must not fill the memory.
 _MOST_OPEN: Final = 1_024
 
@@ -57,9 +62,15 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered(Decision):
+    """A question whose answer nobody waits for any more: on record when the call ends without another decision."""
+
+
 class _Open(msgspec.Struct):
     row: int
     began: float
+    question: "DecisionRow | None" = None
     output: Output = "passed"
     kinds: tuple[str, ...] = ()
 
@@ -93,7 +104,8 @@ class Records:
     async def decided(self, call: GovernedCall, decision: Decision, around: Circumstances) -> bool:
         """Write what was decided, before the call runs.
 
-        :returns: whether the row is on the disk, or none is wanted. The log says why it is not.
+        :returns: whether the row is on the disk, or none is wanted. The log says why it is not. A question without an
+            answer is kept back until it is known whether something else decided.
         """
         if not self.on:
             return True
@@ -121,15 +133,21 @@ class Records:
             duration_ms=around.seconds * 1000,
             arguments=call.arguments,
         )
+        if isinstance(decision, Unanswered):
+            self._keep_open(call, _Open(0, time.monotonic(), row))
+            return True
         try:
             number = await asyncio.to_thread(self._write, row)
         except LedgerError as error:
             _log.warning("%s", error)
             return False
-        self._open[call.session, call.id] = _Open(number, time.monotonic())
+        self._keep_open(call, _Open(number, time.monotonic()))
+        return True
+
+    def _keep_open(self, call: GovernedCall, found: _Open) -> None:
+        self._open[call.session, call.id] = found
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
-        return True
 
     def scanned(self, call: GovernedCall, output: Output, kinds: tuple[str, ...]) -> None:
         """Note what the scan of a result led to, for the row of its end."""
@@ -155,9 +173,11 @@ class Records:
             engine=self._engine,
             output=found.output,
             findings=found.kinds,
-            duration_ms=(time.monotonic() - found.began) * 1000 if outcome != "not_run" else 0.0,
+            duration_ms=(time.monotonic() - found.began) * 1000 if outcome != "not_run" and not found.question else 0.0,
         )
         try:
+            if found.question is not None:
+                row = replace(row, decision_row=await asyncio.to_thread(self._write, found.question))
             await asyncio.to_thread(self._write, row)
         except LedgerError as error:
             # The call has run; all that is left is to say so.
@@ -171,6 +191,9 @@ class Records:
     def _write(self, row: "DecisionRow | OutcomeRow") -> int:
         from antigravity_control.ledger import DecisionRow, Ledger, LedgerError, default_path
 
+        if isinstance(row, DecisionRow):
+            # A rule that is a whole line holds what the line does, and the reason of a hook is anybody's text.
+            row = replace(row, rule=_cleaned(row.rule), reason=_cleaned(row.reason))
         with self._opening:
             if self._closed:
                 raise LedgerError("closed", self._path or default_path())
@@ -192,6 +215,15 @@ def canonical(name: str) -> str:
     if len(parts) >= 3 and parts[0] == "mcp":
         return f"mcp/{parts[1]}/{'__'.join(parts[2:])}"
     return _CANONICAL.get(name, name)
+
+
+def _cleaned(text: str) -> str:
+    """A text of a row without secrets. A look that fails keeps the text out, never the row."""
+    try:
+        return _without_secrets(text)
+    except Exception as error:  # noqa: BLE001 - a row is written whatever becomes of one of its texts
+        _log.warning("a text of a row could not be looked at for secrets: %s", type(error).__name__)
+        return _UNSEEN
 
 
 def _without_secrets(text: str) -> str:

@@ -16,11 +16,12 @@ from antigravity_control import Decision
 _MAX_SHOWN: Final = 2_000
 
 
-def card(call: ToolCall, opinion: Decision | None, offers: Offers, rules_file: str) -> str:
+def card(call: ToolCall, opinion: Decision | None, offers: Offers, rules_file: str, unwritten: str = "") -> str:
     """The question without its last line.
 
     :param opinion: what asked. :param offers: the rules that a wider yes stands for.
     :param rules_file: where "always" writes them.
+    :param unwritten: why there is a rule for it that is not offered, as the end of a sentence.
     """
     lines = [f"\n{plain(call.name)} wants to run."]
     for name, value in call.arguments.items():
@@ -35,6 +36,8 @@ def card(call: ToolCall, opinion: Decision | None, offers: Offers, rules_file: s
         lines += [line for rule in rules for line in _barred(f"  {head}: ", rule)]
     if offers.always:
         lines.append(f"  (always writes into {plain(rules_file)})")
+    elif unwritten:
+        lines.append(f"  (no always: its rule {plain(unwritten)})")
     return "\n".join(lines) + "\n"
 
 

@@ -4,19 +4,21 @@ Owns: :class:`PolicyApprover` (rules by tool name), :class:`GovernedApprover` (a
 person) and :class:`Approvals`, which joins them with what the hooks said: the strictest of hooks and rules counts, and
 only what still asks reaches the person. Every answer has a reason. A grant "for this turn" ends with the turn; for a
 command it is the exact line, and without a governor there is none for tools that execute commands. "Always" writes the
-rule that was shown, and nothing else.
-Never: runs a tool, or logs an argument.
+rule that was shown, and nothing else. A question that the turn's end leaves without an answer is on record as one.
+Never: runs a tool, or logs an argument; offers to write, or names where nobody is there, a rule that holds a secret.
 """
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, Protocol
 
 import msgspec
 
 from antigravity_acp.governing import Governor, Offers
+from antigravity_acp.governing.records import Unanswered
 from antigravity_acp.governing.rules_file import RulesFileError
 from antigravity_acp.hooks.calls import ToolCall, governed
 from antigravity_control import Call, Decision, DecisionContext, Rules, decide, nobody_to_ask, strictest
@@ -86,7 +88,14 @@ class GovernedApprover:
         """The governor's answer, or a stricter one of the hooks; it may be that somebody has to be asked."""
         await self._governor.ready()
         judged = _joined(self._governor.decide(governed(request.call)), request.opinion)
-        return judged if self._governor.attended or not judged.asks else _nobody(request.call, judged)
+        if judged.asks and not self._governor.attended:
+            return _nobody(request.call, judged)
+        return _nameable(request.call, judged)
+
+    async def left_open(self, call: ToolCall, question: Decision, *, seconds: float) -> None:
+        """The wait for a person's answer was ended from outside; it is on record so, unless something else decides."""
+        open_still = Unanswered(**{each.name: getattr(question, each.name) for each in fields(Decision)})
+        await self._governor.record(governed(call), open_still, seconds=seconds)
 
 
 class TerminalApprover:
@@ -123,6 +132,7 @@ class TerminalApprover:
                 self._turn, self._granted = call.turn_id, set()
             forced = request.opinion is not None and request.opinion.decision == "force_ask"
             offers, by_name = (Offers(), call.kind != "execute") if self._governor is None else (Offers(), False)
+            unwritten = ""
             if self._governor is not None and not forced:
                 # Again: the answer about the call before this one may have been meant for this one, too.
                 await self._governor.ready()
@@ -130,12 +140,14 @@ class TerminalApprover:
                 if ruled.allowed and not _by_hook(request):
                     return ruled
                 offers = self._governor.offers(governed(call))
+                if unwritten := _why_unwritten(offers.always):
+                    offers = msgspec.structs.replace(offers, always=())
                 by_name = ruled.allowed and call.kind != "execute"
             if by_name and call.name in self._granted and not forced:
                 return Answer("allow", "The person allowed this tool for this turn.", "person", extent="turn")
             self._reader.forget_typed()
             file = str(self._governor.rules_file) if self._governor is not None else ""
-            self._write(card(call, request.opinion, offers, file))
+            self._write(card(call, request.opinion, offers, file, unwritten))
             return await self._answer(request, offers, by_name=by_name)
 
     async def _answer(self, request: ApprovalRequest, offers: Offers, *, by_name: bool) -> Decision:
@@ -215,7 +227,13 @@ class Approvals:
             return judged
         if self._person is None:
             return _nobody(request.call, judged)
-        return await self._person.decide(ApprovalRequest(request.call, judged))
+        began = time.monotonic()
+        try:
+            return await self._person.decide(ApprovalRequest(request.call, judged))
+        except asyncio.CancelledError:
+            if isinstance(self._policy, GovernedApprover):
+                await self._policy.left_open(request.call, judged, seconds=time.monotonic() - began)
+            raise
 
 
 def _joined(ruled: Decision, opinion: Decision | None) -> Decision:
@@ -232,7 +250,25 @@ def _joined(ruled: Decision, opinion: Decision | None) -> Decision:
 def _nobody(call: ToolCall, judged: Decision) -> Decision:
     if judged.source == LEDGER:
         return replace(judged, decision="deny", reason=f"{judged.reason} Nobody can be asked here.", soft=True)
-    return nobody_to_ask(Call(call.name), judged)
+    return _nameable(call, nobody_to_ask(Call(call.name), judged))
+
+
+def _nameable(call: ToolCall, judged: Decision) -> Decision:
+    """A soft denial says which rules would help, and what is said where nobody sits ends up in logs."""
+    why = _why_unwritten(judged.remedies) if judged.soft else ""
+    if not why:
+        return judged
+    reason = f"`{call.name}` needs an approval and nobody can be asked here; a rule for this very call {why}."
+    return replace(judged, reason=reason, remedies=())
+
+
+def _why_unwritten(rules: tuple[str, ...]) -> str:
+    if not rules:
+        return ""
+    # Late: only a question that a rule could answer has any.
+    from antigravity_control.suggest import why_unwritten
+
+    return why_unwritten(rules)
 
 
 def _by_hook(request: ApprovalRequest) -> bool:
