@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, Request
+from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName, Request
 from .commands import LineJudge
 from .decision import Decision, Verdict, strictest
 from .files import FileJudge
 from .finding import Finding
 from .grammar import Rule, RuleFault
 from .modes import Attendance, Mode, read_flags
+from .paths import Links
 from .remote import RemoteJudge
 from .rules import Rules
 from .ruleset import Roots, RuleSet
@@ -48,6 +49,7 @@ class Policy:
         home: str | None,
         faults: Iterable[RuleFault],
         files: Sequence[str] = (),
+        links: Sequence[Links] = (),
     ) -> None:
         self.mode = mode
         self.faults = tuple(faults)
@@ -55,6 +57,7 @@ class Policy:
         self._roots = roots
         self._home = home
         self._own = tuple(files)
+        self._links = tuple(links)
         self._files = FileJudge(self.layers, roots, mode, files)
         self._remote = RemoteJudge(self.layers, self._files, mode)
         self._lines = LineJudge(self.layers, self._files, self._remote, mode, home)
@@ -83,7 +86,8 @@ class Policy:
             raise ValueError("the workspace is missing")
         if mode not in ("interactive", "headless"):
             raise ValueError("the mode has to be `interactive` or `headless`")
-        roots = Roots.of(folders, home, folds)
+        links = Links()
+        roots = Roots.of(folders, home, folds, links)
         every = tuple(sources)
         rules: list[Rule] = []
         faults: list[RuleFault] = []
@@ -93,14 +97,14 @@ class Policy:
             faults.extend(wrong)
         settings, wrong = mode_of(every)
         faults.extend(wrong)
-        trusted, wrong = _trusted(every, roots)
+        trusted, wrong = _trusted(every, roots, links)
         faults.extend(wrong)
         switched, unknown = read_flags(flags)
         faults.extend(RuleFault(None, "flags", "a switch is not known", "turn") for _ in unknown)
         fields: dict[str, Any] = {**settings, **switched, "attendance": mode, "trusted": trusted}
-        compiled = RuleSet.compile(rules, roots)
+        compiled = RuleSet.compile(rules, roots, links)
         files = [source.file for source in every if source.file is not None and posixpath.isabs(source.file)]
-        return cls([compiled], roots, Mode(**fields), home, [*faults, *compiled.faults], files)
+        return cls([compiled], roots, Mode(**fields), home, [*faults, *compiled.faults], files, [links])
 
     @property
     def incomplete(self) -> bool:
@@ -112,20 +116,29 @@ class Policy:
         """Every rule in force, in a fixed order."""
         return tuple(rule for layer in self.layers for rule in layer.rules)
 
+    def holds(self) -> bool:
+        """Whether the folders and rules still lead where they led when this was compiled; for whoever keeps a policy.
+
+        Costs one look-up for each name that was looked at. Where a request leads is looked up anew each time.
+        """
+        return all(each.hold() for each in self._links)
+
     def with_grants(self, grants: Iterable[str]) -> "Policy":
         """This policy with more allow rules, in force for this turn. They lift no deny and no ask.
 
         A grant that is no rule is a fault of the new policy.
         """
         rules, faults = parse_list(grants, "allow", "turn", "grants")
-        layer = RuleSet.compile(rules, self._roots)
+        links = Links()
+        layer = RuleSet.compile(rules, self._roots, links)
         every = [*self.faults, *faults, *layer.faults]
-        return Policy([*self.layers, layer], self._roots, self.mode, self._home, every, self._own)
+        more = [*self._links, links]
+        return Policy([*self.layers, layer], self._roots, self.mode, self._home, every, self._own, more)
 
     def attended(self, mode: Attendance) -> "Policy":
         """This policy where somebody can be asked, or nobody."""
         changed = replace(self.mode, attendance=mode)
-        return Policy(self.layers, self._roots, changed, self._home, self.faults, self._own)
+        return Policy(self.layers, self._roots, changed, self._home, self.faults, self._own, self._links)
 
     def restricted_to(self, rule: Rule) -> "Policy":
         """The same with this one rule and no other, to see what it does by itself."""
@@ -161,7 +174,7 @@ class Policy:
     def judge(self, request: Request) -> Finding:
         """What rules, modes and the floor say, before the escape hatch and before anybody is asked."""
         if not request.target:
-            return Finding("ask", "The call does not say what it is about, so a person has to approve it.", "default")
+            return self._unsaid(request.action)
         if request.action in LINE_ACTIONS:
             cwd = posixpath.join(self._roots.lexical[0].posix, request.cwd or "")
             return self._lines.judge(request.action, read_line(request.target, cwd=cwd))
@@ -171,6 +184,13 @@ class Policy:
         if request.action in URL_ACTIONS:
             return self._remote.url(request.action, request.target)
         return self._remote.mcp(request.target)
+
+    def _unsaid(self, action: ActionName) -> Finding:
+        """The finding for a call that does not say, in a way that is known here, what it is about."""
+        kinds: tuple[ActionName, ...] = (action, "read_file") if action in FILE_ACTIONS else (action,)
+        firm = any(layer.speaks("deny", each) for layer in self.layers for each in kinds)
+        reason = "The call does not say what it is about, so a person has to approve it."
+        return Finding("ask", reason, "default", firm=firm)
 
     def _named(self, finding: Finding, request: Request, rules: Rules | None, name: str) -> Decision:
         match = rules.match(name) if rules is not None else None
@@ -213,11 +233,11 @@ class Policy:
         return replace(plain, decision="deny", reason=reason, source="headless", soft=True)
 
 
-def _trusted(sources: Sequence[Source], roots: Roots) -> tuple[bool, list[RuleFault]]:
+def _trusted(sources: Sequence[Source], roots: Roots, links: Links) -> tuple[bool, list[RuleFault]]:
     """Whether every workspace folder lies in a trusted one; true when the setting is not there."""
     folders, faults = trusted_folders(sources)
     if folders is None:
         return True, faults
     reader = roots.paths[0]
-    places = [place for folder in folders for place in reader.folder(folder).resolved]
+    places = [place for folder in folders for place in reader.folder(folder, links).resolved]
     return all(any(root.within(place) for place in places) for root in roots.resolved), faults

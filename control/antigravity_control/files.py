@@ -24,7 +24,7 @@ UNTRUSTED: Final = "The workspace is not among the trusted ones, so a person has
 
 class FileJudge:
     """:param layers: the compiled rules; all are in force.
-    :param own: files that hold the rules; a write there is asked about in every mode."""
+    :param own: files that hold the rules, and folders of such; a write there is asked about in every mode."""
 
     def __init__(self, layers: Sequence[RuleSet], roots: Roots, mode: Mode, own: Sequence[str] = ()) -> None:
         self._layers = layers
@@ -116,7 +116,7 @@ class FileJudge:
         """An ask that no mode and no switch lifts: a deny may be about a place that nobody can name, or the rules
         themselves would change."""
         reason = None
-        if spellings.opaque is not None and spellings.every and self.holds_back("deny", *denying):
+        if spellings.opaque is not None and self.holds_back("deny", *denying):
             reason = f"Nobody can say where the path leads: {spellings.opaque}."
         elif action == "write_file" and self._changes_rules(spellings):
             reason = "This would change the rules themselves, so a person has to approve it."
@@ -125,7 +125,11 @@ class FileJudge:
     def _changes_rules(self, spellings: Spellings) -> bool:
         if spellings.identity is not None and spellings.identity in self._own_files:
             return True
-        return any(own.within(place, folded=spellings.folded) for own in self._own for place in spellings.every)
+        return any(
+            own.within(place, folded=spellings.folded) or place.within(own, folded=spellings.folded)
+            for own in self._own
+            for place in spellings.every
+        )
 
     def holds_back(self, kind: Kind, *actions: ActionName) -> bool:
         """Whether there is any rule of this kind about files."""

@@ -27,14 +27,15 @@ class RuleFault:
 
     :param reason: what is wrong and what was expected; never the text of the rule.
     :param effect: ``ignored``: as if it were not there; ``inert``: it is in force, but nothing can match it;
-        ``unreadable``: a whole file could not be read, so that rules of it may be missing.
+        ``repeated``: a key stands twice, the last one counts; ``unreadable``: a whole file could not be read, so that
+        rules of it may be missing.
     """
 
     file: str | None
     place: str
     reason: str
     scope: str = "global"
-    effect: Literal["ignored", "inert", "unreadable"] = "ignored"
+    effect: Literal["ignored", "inert", "repeated", "unreadable"] = "ignored"
 
     def __str__(self) -> str:
         return f"{self.file or self.scope}, {self.place}: {self.reason}"

@@ -4,7 +4,8 @@ Owns: :class:`Host` and its two readings. A rule holds a bare host name or addre
 read twice, as browsers do (backslashes are slashes, any number of slashes, tabs and line ends vanish) and as strict
 parsers do. Where the readings differ, every host found counts for deny and ask, and an allow is not sure. Addresses
 are folded (decimal, octal and hexadecimal IPv4, IPv4 inside IPv6); names are lower case, in ASCII form, without the
-last dot. A name whose letters map in two ways has both forms. Never looks anything up.
+last dot. A name whose letters map in two ways has both forms. A URL inside another one (`blob:`) counts.
+Never looks anything up.
 """
 
 import ipaddress
@@ -16,12 +17,26 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 URL_LIMIT: Final = 16_384
-_DOTS: Final = re.compile("[.\u3002\uff0e\uff61]")
+_DOT: Final = ".\u3002\uff0e\uff61"
+_DOTS: Final = re.compile(f"[{_DOT}]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_STRICT: Final = re.compile(r"(?:(?:https?|wss?|ftp)://)?(?:[^\s/?#@\\\[\]%]*@)?(?P<host>[^\s/?#@\\\[\]:%]+|\[[0-9A-Fa-f:.]+\])"
-                            r"(?::[0-9]*)?(?:[/?#].*)?", re.DOTALL | re.IGNORECASE)  # fmt: skip
+#: A user stands before a host only behind a scheme: `mailto:a@b.test` has none.
+_STRICT: Final = re.compile(r"(?:(?:https?|wss?|ftp)://(?:[^\s/?#@\\\[\]%]*@)?)?"
+                            r"(?P<host>[^\s/?#@\\\[\]:%]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?(?:[/?#].*)?",
+                            re.DOTALL | re.IGNORECASE)  # fmt: skip
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
+#: Schemes behind which browsers expect a host or a path, slashes or not.
+_SPECIAL: Final = frozenset({"http", "https", "ws", "wss", "ftp", "file"})
+#: What browsers drop at both ends.
+_ENDS: Final = "".join(map(chr, range(0x21)))
+_NESTED_LIMIT: Final = 8
+#: Networks of which every address stands for the IPv4 address in its last 32 bits.
+_TRANSLATED: Final = tuple(
+    ipaddress.IPv6Network(each) for each in ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")
+)
+#: The middle of an address that carries an IPv4 address through a tunnel (ISATAP).
+_TUNNELLED: Final = frozenset({0x00005EFE, 0x02005EFE})
 #: Letters that one generation of the standard maps and the next one keeps.
 _DEVIATIONS: Final = {"ß": "ss", "ς": "\u03c3", "\u200c": "", "\u200d": ""}
 
@@ -39,11 +54,21 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The hosts that a URL may mean; ``certain`` when every reading finds the one. ``scheme`` is lower case."""
+    """The hosts that a URL may mean; ``certain`` when every reading finds the one.
+
+    :param scheme: lower case, of the innermost URL. :param url: that URL, without what browsers drop.
+    :param also: addresses that are reached through one of the hosts; only for deny and ask.
+    """
 
     hosts: tuple[Host, ...]
     certain: bool
     scheme: str
+    url: str = ""
+    also: tuple[Host, ...] = ()
+
+    @property
+    def every(self) -> tuple[Host, ...]:
+        return (*self.hosts, *self.also)
 
 
 def rule_host(text: str) -> Host:
@@ -64,27 +89,46 @@ def read_target(text: str) -> Target:
     if len(text) > URL_LIMIT:
         return Target((), False, "")
     trimmed = text.strip()
-    found = dict.fromkeys(_hosts(authority) for authority in _authorities(trimmed))
+    layers = _layers(re.sub(r"[\t\r\n]", "", text.strip(_ENDS)))
+    found = dict.fromkeys(_hosts(authority) for authority in _authorities([*layers, trimmed]))
     hosts = tuple(dict.fromkeys(host for group in found for host in group))
     strict = _STRICT.fullmatch(trimmed)
     # The strict reading has to find the very host: `https:///a.test` is a host named `https` to it.
     certain = len(hosts) == 1 and strict is not None and _hosts(strict.group("host")) == hosts
     certain = certain and not _FORBIDDEN.search(trimmed)
-    scheme = _SCHEME.match(trimmed)
-    return Target(hosts, certain, scheme.group(1).lower() if scheme and _is_url(trimmed) else "")
+    scheme = _SCHEME.match(layers[-1])
+    also = tuple(dict.fromkeys(inner for host in hosts if host.address for inner in _carried(host)))
+    return Target(hosts, certain, scheme.group(1).lower() if scheme and _is_url(layers[-1]) else "", layers[-1], also)
+
+
+def _layers(url: str) -> list[str]:
+    """A URL, the one inside it behind another scheme, and so on: `view-source:https://a.test`."""
+    found = [url]
+    while len(found) < _NESTED_LIMIT:
+        scheme = _SCHEME.match(found[-1])
+        inner = scheme.group(2) if scheme is not None and scheme.group(1).lower() not in _SPECIAL else ""
+        if _SCHEME.match(inner) is None or not _is_url(inner):
+            break
+        # What is in an archive follows an exclamation mark.
+        found.append(inner.partition("!")[0] if scheme is not None and scheme.group(1).lower() == "jar" else inner)
+    return found
 
 
 def _is_url(text: str) -> bool:
     """Whether the colon ends a scheme and not a host."""
     scheme = _SCHEME.match(text)
-    return scheme is not None and (scheme.group(2)[:1] in {"/", "\\"} or not scheme.group(2)[:1].isdigit())
+    if scheme is None:
+        return False
+    return (
+        scheme.group(1).lower() in _SPECIAL or scheme.group(2)[:1] in {"/", "\\"} or not scheme.group(2)[:1].isdigit()
+    )
 
 
-def _authorities(text: str) -> list[str]:
+def _authorities(texts: list[str]) -> list[str]:
     """The part between the slashes, in every reading."""
     found: list[str] = []
-    browser = re.sub(r"[\t\r\n]", "", text).replace("\\", "/")
-    for reading, strip in ((browser, "/"), (text, "")):
+    readings = [(text.replace("\\", "/"), "/") for text in texts] + [(text, "") for text in texts]
+    for reading, strip in readings:
         rest = reading
         if _is_url(reading) or reading.startswith("//"):
             rest = rest.partition(":")[2] if not reading.startswith("//") else rest
@@ -94,7 +138,16 @@ def _authorities(text: str) -> list[str]:
         found.extend(_without_port(host) for host in hosts)
         if "\\" in authority:
             found.append(_without_port(authority.partition("\\")[0].rpartition("@")[2]))
+    found.extend([_tidy(each) for each in found])
     return list(dict.fromkeys(each for each in found if each))
+
+
+def _tidy(host: str) -> str:
+    """A host as a deny takes it: without the zone of an address and without several dots at the end."""
+    if host.startswith("[") and host.endswith("]"):
+        return host.partition("%")[0].removesuffix("]") + "]"
+    bare = host.rstrip(_DOT)
+    return bare if len(host) > len(bare) + 1 else host
 
 
 def _without_port(host: str) -> str:
@@ -115,7 +168,7 @@ def _hosts(text: str) -> tuple[Host, ...]:
     """Every host that ``text`` may mean; empty when it is none."""
     try:
         plain = unquote_to_bytes(text).decode() if "%" in text and not text.startswith("[") else text
-    except UnicodeDecodeError:
+    except UnicodeError:
         return ()
     if _is_address6(plain):
         return (_address(ipaddress.IPv6Address(plain.strip("[]"))),)
@@ -161,8 +214,21 @@ def _encoded(label: str) -> tuple[str, ...]:
 def _address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Host:
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or (ipaddress.IPv4Address(int(address)) if 1 < int(address) < 2**32 else None)
-        address = inner or address
+        # A zone says which way to go, not where to.
+        address = inner or ipaddress.IPv6Address(int(address))
     return Host((str(address),), address=True)
+
+
+def _carried(host: Host) -> tuple[Host, ...]:
+    """The IPv4 addresses that an IPv6 address leads to by translation or through a tunnel."""
+    address = ipaddress.ip_address(host.labels[0])
+    if isinstance(address, ipaddress.IPv4Address):
+        return ()
+    found = [address.sixtofour, *(address.teredo or ())]
+    last = int(address) & 0xFFFFFFFF
+    if any(address in network for network in _TRANSLATED) or int(address) >> 32 & 0xFFFFFFFF in _TUNNELLED:
+        found.append(ipaddress.IPv4Address(last))
+    return tuple(_address(each) for each in found if each is not None)
 
 
 def _address4(labels: tuple[str, ...]) -> ipaddress.IPv4Address | None:

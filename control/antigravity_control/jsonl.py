@@ -24,6 +24,9 @@ def decide_vector(
     """``{"id","settings","workspace","mode","flags","call":{"action","target"}}`` in,
     ``{"id","decision","soft","reason","source","rule"}`` out.
 
+    Beside the call and the workspace everything may be left out, and other keys are passed over. ``workspace`` may be a
+    list, of which relative paths start from the first. A call may also have ``cwd``.
+
     :param home: what ``~`` stands for. :param compiled: makes the policy, with the arguments of ``Policy.compile``.
     """
     try:
@@ -57,15 +60,15 @@ def floor_vector(item: object, *, home: str | None = None) -> dict[str, Any]:
 
 
 def _policy(fields: Mapping[str, Any], home: str | None, compiled: Callable[..., Policy]) -> Policy:
-    settings = _object(fields.get("settings", {}), "`settings` as an object")
+    settings = _object(_given(fields, "settings", {}), "`settings` as an object")
     workspace = fields.get("workspace")
     folders = [workspace] if isinstance(workspace, str) else workspace
     if not isinstance(folders, list) or not folders or not all(isinstance(each, str) and each for each in folders):
         raise _InputError("expected `workspace` as an absolute path")
-    mode = fields.get("mode", "interactive")
+    mode = _given(fields, "mode", "interactive")
     if mode not in ("interactive", "headless"):
         raise _InputError("expected `mode` as `interactive` or `headless`")
-    flags = fields.get("flags") or []
+    flags = _given(fields, "flags", [])
     if not isinstance(flags, list) or not all(isinstance(each, str) for each in flags):
         raise _InputError("expected `flags` as a list of switches")
     attendance: Attendance = "headless" if mode == "headless" else "interactive"
@@ -73,6 +76,12 @@ def _policy(fields: Mapping[str, Any], home: str | None, compiled: Callable[...,
         return compiled([Source("global", settings)], workspace=folders, mode=attendance, flags=flags, home=home)
     except ValueError as error:
         raise _InputError(f"the workspace cannot be used: {error}") from error
+
+
+def _given(fields: Mapping[str, Any], key: str, default: Any) -> Any:
+    """A value that may be left out, or be ``null``."""
+    value = fields.get(key)
+    return default if value is None else value
 
 
 def _action(value: object) -> Any:

@@ -26,6 +26,10 @@ PRESETS: Final[dict[str, tuple[ToolPermission, bool, bool]]] = {
 #: Folders that other programs take orders from: a write asks even inside the workspace.
 SENSITIVE: Final = frozenset({".vscode", ".cache"})
 _SKIP: Final = frozenset({"dangerously-skip-permissions", "dangerouslyskippermissions"})
+_SANDBOX: Final = frozenset({"sandbox", "enable-terminal-sandbox"})
+_AGENT_MODES: Final = ("accept-edits", "plan")
+_ON: Final = ("true", "1", "yes", "on")
+_OFF: Final = ("false", "0", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +91,27 @@ class Mode:
 def read_flags(flags: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What command-line switches set, as fields of :class:`Mode`; and those that are not known.
 
-    Switches may have their hyphens or not; ``--mode plan`` may be one text or two.
+    Switches may have their hyphens or not; ``--mode plan`` may be one text or two. ``--sandbox=false`` switches off.
     """
     found: dict[str, Any] = {}
     unknown: list[str] = []
-    words = [word for flag in flags for word in str(flag).replace("=", " ").split()]
+    words = [word for flag in flags for word in str(flag).split()]
     place = 0
     while place < len(words):
-        word = words[place].lstrip("-").lower()
-        following = words[place + 1].lower() if place + 1 < len(words) else ""
+        name, said, value = words[place].partition("=")
+        word = name.lstrip("-").lower()
         place += 1
-        if word in _SKIP:
-            found["skip"] = True
-        elif word in {"sandbox", "enable-terminal-sandbox"}:
-            found["sandbox"] = True
-        elif word == "mode" and following in {"accept-edits", "plan"}:
-            found["agent"] = following
-            place += 1
-        elif word in {"accept-edits", "plan"}:
+        if word == "mode" and not said and place < len(words):
+            value = words[place]
+        on = None if said and value.lower() not in {*_ON, *_OFF} else value.lower() not in _OFF
+        if word in _SKIP and on is not None:
+            found["skip"] = on
+        elif word in _SANDBOX and on is not None:
+            found["sandbox"] = on
+        elif word == "mode" and value.lower() in _AGENT_MODES:
+            found["agent"] = value.lower()
+            place += not said
+        elif word in _AGENT_MODES and not said:
             found["agent"] = word
         else:
             unknown.append(word)
@@ -121,7 +128,7 @@ def read_mode(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[
     elif preset is not None:
         wrong.append(("preset", f"expected one of {', '.join(PRESETS)}"))
     _choice(settings, "toolPermission", "tool_permission", TOOL_PERMISSIONS, found, wrong)
-    _choice(settings, "agentMode", "agent", ("accept-edits", "plan"), found, wrong)
+    _choice(settings, "agentMode", "agent", _AGENT_MODES, found, wrong)
     for key, name in (("enableTerminalSandbox", "sandbox"), ("allowNonWorkspaceAccess", "outside_reads"),
                       ("dangerouslySkipPermissions", "skip")):  # fmt: skip
         value = settings.get(key)

@@ -47,6 +47,14 @@ _WITH_OPTION: Final = frozenset(
         "ls",
     }
 )
+_READS_FOLDERS: Final = frozenset({"grep", "egrep", "fgrep", "ggrep", "zgrep"})
+_SHARES: Final[dict[str, tuple[str, ...]]] = {
+    "ln": ("-s", "--s", "-fs", "-ns", "-rs", "-vs", "-Ts", "-bs"),
+    "docker": ("-v", "--volume", "--mount", "build", "buildx"),
+    "podman": ("-v", "--volume", "--mount", "build"),
+    "mount": ("--bind", "--rbind", "-B", "-R"),
+}
+"""Options with which a whole folder becomes another one's."""
 _RECURSIVE: Final = frozenset({"--recursive", "--dereference-recursive", "--archive"})
 
 
@@ -98,7 +106,18 @@ def loose_words(tokens: tuple[str, ...]) -> tuple[list[str], frozenset[str]]:
 
 def walks(name: str | None, words: Iterable[str]) -> bool:
     """Whether a command goes through everything below the folders it is given."""
+    words = list(words)
     if name in WALKERS:
         return True
+    if name in _READS_FOLDERS:
+        # grep --directories=recurse
+        if any("recurse" in word and word.startswith("-") for word in words) or "recurse" in words:
+            return True
+    elif name in _SHARES:
+        return any(word.startswith(_SHARES[name]) for word in words)
     short = {"-R"} if name == "ls" else {"-r", "-R", "-a"} if name == "cp" else {"-r", "-R"}
-    return bool(options_of("", words) & (_RECURSIVE | short if name in _WITH_OPTION else _RECURSIVE))
+    found = options_of("", words)
+    if found & (_RECURSIVE | short if name in _WITH_OPTION else _RECURSIVE):
+        return True
+    # Long options may be shortened.
+    return any(len(each) > 4 and "--recursive".startswith(each) for each in found)

@@ -4,7 +4,8 @@ Owns: :class:`Paths`, which reads a target into :class:`Spellings`. *Lexical* sp
 *resolved* ones are what the kernel would open: links of every existing ancestor are followed, ``..`` is taken from
 where a link leads. Deny and ask are tested on all of them, an allow has to hold for every resolved one. Paths that
 nobody can follow from here (links that lead into each other, another process's folders, an open descriptor, a short
-Windows name) are *opaque*: never allowed by a rule or a default, only asked about.
+Windows name, a Windows device) are *opaque*: never allowed by a rule or a default, only asked about.
+:class:`Links` remembers what links said, so that whoever keeps what was made of it can see whether it still holds.
 Reads names and links of the file system, never a file. Never raises for any text.
 """
 
@@ -22,6 +23,11 @@ LINK_LIMIT: Final = 40
 _WINDOWS: Final = re.compile(
     r"(?:[\\/]{2}[?.][\\/])?(?:(?P<drive>[A-Za-z]):(?=[\\/]|$)|(?=[\\/]{2}[^\\/?.]))(?P<rest>.*)", re.DOTALL
 )
+#: Names that the kernel of Windows takes as they are: a server's share, else a volume or a device.
+_DEVICE: Final = re.compile(r"(?:\\\\[?.]|\\\?\?)[\\/]")
+_UNC: Final = re.compile(r"(?:\\\\[?.]|\\\?\?)[\\/]UNC[\\/]+", re.IGNORECASE)
+#: The share that every machine gives of each of its drives.
+_DRIVE_SHARE: Final = re.compile(r"(?P<drive>[A-Za-z])\$")
 _PROC: Final = re.compile(r"/proc/(?P<id>self|thread-self|\d+)(?:/task/\d+)?\Z")
 _ALIASES: Final = frozenset({"root", "cwd", "exe", "fd", "map_files", "mem"})
 _ON_DRIVE: Final = re.compile(r"[A-Za-z]:(?![\\/])")
@@ -102,6 +108,25 @@ def case_folds(path: str) -> bool:
     return False
 
 
+class Links:
+    """What links said, each looked up once: a consistent picture for what is made at one time."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: dict[str, str | None] = {}
+
+    def read(self, path: str) -> str | None:
+        """As the file system says it, or said it before."""
+        if path not in self._seen:
+            self._seen[path] = _read_link(path)
+        return self._seen[path]
+
+    def hold(self) -> bool:
+        """Whether every link that was looked up still says the same. Costs one look-up for each."""
+        return all(_read_link(path) == said for path, said in self._seen.items())
+
+
 class Paths:
     """Reads paths for one workspace.
 
@@ -117,10 +142,11 @@ class Paths:
         self._volumes: dict[int, bool] = {}
         self._asks_system = folds is None
 
-    def read(self, target: str, cwd: str | None = None, *, home: bool = True) -> Spellings:
+    def read(self, target: str, cwd: str | None = None, *, home: bool = True, links: Links | None = None) -> Spellings:
         """The spellings of ``target``.
 
         :param cwd: the folder a relative path starts from. :param home: ``~`` may be the home folder.
+        :param links: what links said so far, for a path that is kept; then only names and links are looked at.
         """
         if not _readable(target) or len(target) > PATH_LIMIT:
             return Spellings((), (), opaque="the path is missing or cannot be one")
@@ -137,20 +163,20 @@ class Paths:
                 written.append(posixpath.join(self._home, target[2:]))
         elif home and target.startswith("~"):
             opaque = "the home folder of another user"
-        return self._spell(written, opaque)
+        return self._spell(written, opaque, links)
 
-    def folder(self, text: str) -> Spellings:
+    def folder(self, text: str, links: Links | None = None) -> Spellings:
         """The path of a rule: ``~`` means the home folder only."""
         if self._home is not None and (text == "~" or text.startswith("~/")):
-            return self._spell([posixpath.join(self._home, text[2:])], None)
-        return self.read(text, home=False)
+            return self._spell([posixpath.join(self._home, text[2:])], None, links)
+        return self.read(text, home=False, links=links)
 
     def _plain(self, base: str) -> str:
         if base == "~" or base.startswith("~/"):
             return posixpath.join(self._home, base[2:]) if self._home else base
         return base if base.startswith("/") else posixpath.join(self._workspace, base)
 
-    def _spell(self, written: list[str], opaque: str | None) -> Spellings:
+    def _spell(self, written: list[str], opaque: str | None, links: Links | None) -> Spellings:
         lexical: dict[Place, None] = {}
         resolved: dict[Place, None] = {}
         identity = None
@@ -160,25 +186,32 @@ class Paths:
             lexical[Place(plain)] = None
             # Tools differ: some drop `..` as text before they open, some leave it to the kernel.
             for reading in dict.fromkeys((path, "/" + "/".join(plain))):
-                where, why, there = _follow(reading)
+                where, why, there = _follow(reading, links)
                 opaque = opaque or why
                 resolved[Place(where)] = None
+                if links is not None:
+                    continue
                 folded = folded or self._folded(where, there)
                 if there == len(where):
                     identity = identity or _many_names("/" + "/".join(where))
         return Spellings(tuple(lexical), tuple(resolved), opaque, folded, identity)
 
     def _windows(self, target: str, base: str) -> Spellings:
+        target, why = _plain_windows(target)
         drive, rest = _drive(target)
         if drive is None and not rest.startswith("/"):
             drive, folder = _drive(base)
             rest = posixpath.join(folder, rest)
         parts = tuple(_windows_name(part) for part in split(rest))
         place = Place(tuple(part for part in parts if part), drive)
-        short = _ON_DRIVE.match(target) is not None or any(_SHORT_NAME.search(part) for part in place.parts)
-        return Spellings(
-            (place,), (place,), "a Windows name that depends on the machine" if short else None, folded=True
-        )
+        places = [place]
+        if _ON_DRIVE.match(target) or any(_SHORT_NAME.search(part) for part in place.parts):
+            why = "a Windows name that depends on the machine"
+        share = _DRIVE_SHARE.match(place.parts[1]) if rest.startswith("//") and len(place.parts) > 1 else None
+        if share is not None and drive is None:
+            why = "a share that may be a drive of this machine"
+            places.append(Place(place.parts[2:], share.group("drive").lower()))
+        return Spellings(tuple(places), tuple(places), why, folded=True)
 
     def _folded(self, parts: Parts, there: int) -> bool:
         """Whether the volume of a path ignores case; its first components that are ``there`` tell."""
@@ -195,9 +228,23 @@ class Paths:
 
 
 def is_windows(path: str) -> bool:
-    """Whether a path is written as Windows writes it: with a drive letter, or with two backslashes before a server."""
+    """Whether a path is written as Windows writes it: with a drive letter, or with two backslashes before a server or a
+    device."""
     match = _WINDOWS.match(path)
-    return match is not None and (match.group("drive") is not None or path.startswith("\\\\"))
+    if match is not None and (match.group("drive") is not None or path.startswith("\\\\")):
+        return True
+    return _DEVICE.match(path) is not None
+
+
+def _plain_windows(path: str) -> tuple[str, str | None]:
+    """A Windows path without the prefix that keeps it from being tidied, and why nobody can say what it is."""
+    path = _UNC.sub(lambda _: "\\\\", path, count=1)
+    if _DEVICE.match(path) is None or _WINDOWS.match(path) is not None:
+        return path, None
+    rest = _DEVICE.sub("", path, count=1)
+    if _WINDOWS.match(rest) is not None:
+        return rest, None
+    return "\\" + rest, "a name of a Windows device"
 
 
 def resolve(path: str) -> tuple[Parts, str | None]:
@@ -206,11 +253,22 @@ def resolve(path: str) -> tuple[Parts, str | None]:
     return parts, why
 
 
-def _follow(path: str) -> tuple[Parts, str | None, int]:
+def _read_link(path: str) -> str | None:
+    """Where a link leads; an empty text when nothing is there, ``None`` when it is no link."""
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None
+
+
+def _follow(path: str, links: Links | None = None) -> tuple[Parts, str | None, int]:
     """As :func:`resolve`, and how many of the first components are there."""
+    look = _read_link if links is None else links.read
     waiting = [part for part in reversed(path.split("/")) if part not in {"", "."}]
     here: list[str] = []
-    links = 0
+    followed = 0
     there = PATH_LIMIT  # below this many components nothing exists, so there is nothing to look up
     while waiting:
         part = waiting.pop()
@@ -229,16 +287,15 @@ def _follow(path: str) -> tuple[Parts, str | None, int]:
         if len(here) > there:
             continue
         try:
-            to = os.readlink("/" + "/".join(here))
-        except FileNotFoundError:
-            there = len(here) - 1
-            continue
-        except OSError:
-            continue  # no link
+            to = look("/" + "/".join(here))
         except ValueError:
             return (*here, *reversed(waiting)), "the path cannot be one", 0
-        links += 1
-        if links > LINK_LIMIT:
+        if to == "":
+            there = len(here) - 1
+        if not to:
+            continue
+        followed += 1
+        if followed > LINK_LIMIT:
             return (*here, *reversed(waiting)), "links that lead into each other", 0
         here = [] if to.startswith("/") else here[:-1]
         waiting.extend(each for each in reversed(to.split("/")) if each not in {"", "."})

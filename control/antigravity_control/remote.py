@@ -4,17 +4,25 @@ Owns: :class:`RemoteJudge`. Every host that a URL may mean is tested against den
 that every reading finds.
 """
 
+import os
 from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from .actions import ActionName
 from .files import VERBS, FileJudge
-from .finding import Finding
+from .finding import Finding, strongest
 from .grammar import Rule
 from .hosts import Target, read_target
 from .modes import Mode
+from .paths import is_windows
 from .ruleset import RuleSet
 from .scopes import Kind
+from .shell.names import plain
 from .suggest import rules_for
+
+#: Hosts of a `file:` URL that say nothing.
+_THIS_MACHINE: Final = frozenset({"", "localhost", "127.0.0.1", "[::1]"})
 
 
 class RemoteJudge:
@@ -32,22 +40,22 @@ class RemoteJudge:
         if held is not None:
             return held
         rule = self._allows(action, read) if self._mode.trusted else None
-        if rule is None:
-            why = self._mode.opens(action)
-            if why is not None and read.scheme != "file":
-                return Finding("allow", why, "mode", segment=segment)
+        why = self._mode.opens(action)
+        if rule is None and why is None:
             doing = "acted on" if action == "execute_url" else "read"
             reason = f"No rule allows this address to be {doing}, so a person has to approve it."
             return Finding("ask", reason, "default", segment=segment, remedies=rules_for(action, target))
         if read.scheme == "file":
-            return self._files.judge("read_file", self._files.spell(_file_of(target), home=False), segment=segment)
+            return self._file(read.url, segment)
+        if rule is None:
+            return Finding("allow", why or "", "mode", segment=segment)
         return Finding("allow", f"The rule `{rule.text}` allows this address.", "rule", rule, segment)
 
     def restricts_url(self, action: ActionName, target: str, segment: str | None = None) -> Finding | None:
         """What deny and ask rules say, ``None`` when they are silent."""
         read = read_target(target)
         if read.scheme == "file":
-            held = self._files.restricts("read_file", self._files.spell(_file_of(target), home=False), segment=segment)
+            held = self._held_file(read.url, segment)
             if held is not None:
                 return held
         kinds: tuple[Kind, Kind] = ("deny", "ask")
@@ -56,13 +64,29 @@ class RemoteJudge:
                 index = layer.hosts(kind, action)
                 if index is None:
                     continue
-                rule = index.star or next((found for host in read.hosts if (found := index.find(host))), None)
+                rule = index.star or next((found for host in read.every if (found := index.find(host))), None)
                 if rule is not None:
                     return _by_rule(kind, rule, "address", segment)
             if kind == "deny" and not read.certain and any(layer.hosts(kind, action) for layer in self._layers):
                 reason = "Nobody can say which host this address means, and rules deny some."
                 return Finding("ask", reason, "default", segment=segment, firm=True)
         return None
+
+    def _file(self, url: str, segment: str | None) -> Finding:
+        """The finding for a file that a URL names, in every reading of its path."""
+        found = [self._files.judge("read_file", self._files.spell(path, home=False), segment=segment)
+                 for path in files_of(url)]  # fmt: skip
+        reason = "Nobody can say which file this address means, so a person has to approve it."
+        return strongest(found) or Finding("ask", reason, "default", segment=segment)
+
+    def _held_file(self, url: str, segment: str | None) -> Finding | None:
+        paths = files_of(url)
+        found = [self._files.restricts("read_file", self._files.spell(path, home=False), segment=segment)
+                 for path in paths]  # fmt: skip
+        if not paths and self._files.holds_back("deny", "read_file"):
+            reason = "Nobody can say which file this address means, and rules deny some."
+            return Finding("ask", reason, "default", segment=segment, firm=True)
+        return strongest(each for each in found if each is not None)
 
     def mcp(self, target: str) -> Finding:
         """The finding for ``server/tool``."""
@@ -72,7 +96,11 @@ class RemoteJudge:
                 continue
             for layer in self._layers:
                 index = layer.mcp(kind)
-                rule = index.find(target, certain=kind == "allow") if index is not None else None
+                if index is None:
+                    continue
+                rule = index.find(target, certain=kind == "allow")
+                if rule is None and kind != "allow":
+                    rule = index.find(_tidy(target), certain=False)
                 if rule is not None:
                     return _by_rule(kind, rule, "tool", None)
         why = self._mode.opens("mcp")
@@ -92,14 +120,22 @@ class RemoteJudge:
         return None
 
 
-def _file_of(url: str) -> str:
-    """The path of a ``file:`` URL; empty when it names another machine or hides its path."""
-    rest = url.strip()[5:].replace("\\", "/")
-    path = rest[2:] if rest.startswith("//") else rest
-    host, slash, tail = path.partition("/")
-    if not slash or host not in {"", "localhost"} or "%" in path:
-        return ""
-    return "/" + tail.split("?")[0].split("#")[0]
+def files_of(url: str) -> tuple[str, ...]:
+    """The paths that a URL which begins with `file:` may mean, as it is written and decoded; none when it names another
+    machine or no whole path."""
+    rest = url[5:].replace("\\", "/")
+    host, slash, tail = (rest[2:] if rest.startswith("//") else rest).partition("/")
+    if not slash or host.lower() not in _THIS_MACHINE:
+        return ()
+    path = "/" + tail.split("?")[0].split("#")[0]
+    decoded = os.fsdecode(unquote_to_bytes(path.encode("utf-8", "surrogatepass")))
+    found = (each[1:] if is_windows(each[1:]) else each for each in (path, decoded))
+    return tuple(dict.fromkeys(found))
+
+
+def _tidy(name: str) -> str:
+    """``server/tool`` as a deny compares it: without what nobody sees, and without blanks around the names."""
+    return "/".join("".join(char for char in part if char.isprintable()).strip() for part in plain(name).split("/"))
 
 
 def _by_rule(kind: Kind, rule: Rule, what: str, segment: str | None) -> Finding:

@@ -17,7 +17,7 @@ from .command_index import CommandIndex
 from .grammar import Rule, RuleFault
 from .lookups import HostIndex, McpIndex
 from .path_index import PathIndex
-from .paths import Paths, Place, Spellings, is_windows
+from .paths import Links, Paths, Place, Spellings, is_windows
 from .scopes import Kind
 
 _WALK_LIMIT: Final = 20_000
@@ -32,7 +32,7 @@ class Roots:
     paths: tuple[Paths, ...]
 
     @classmethod
-    def of(cls, folders: Sequence[str], home: str | None, folds: Callable[[str], bool] | None) -> "Roots":
+    def of(cls, folders: Sequence[str], home: str | None, folds: Callable[[str], bool] | None, links: Links) -> "Roots":
         """:raises ValueError: a folder is not an absolute path."""
         lexical: list[Place] = []
         resolved: list[Place] = []
@@ -41,7 +41,7 @@ class Roots:
             if not folder.startswith("/") and not is_windows(folder):
                 raise ValueError("the workspace has to be an absolute path")
             reader = Paths(folder, home, folds)
-            spelled = reader.read(folder, home=False)
+            spelled = reader.read(folder, home=False, links=links)
             if not spelled.lexical:
                 raise ValueError("the workspace is no path")
             lexical.extend(spelled.lexical)
@@ -84,9 +84,13 @@ class RuleSet:
         self._mcp: dict[Kind, McpIndex] = {}
 
     @classmethod
-    def compile(cls, rules: Iterable[Rule], roots: Roots) -> "RuleSet":
-        """Index ``rules``. Looks up where the paths of rules lead."""
+    def compile(cls, rules: Iterable[Rule], roots: Roots, links: Links | None = None) -> "RuleSet":
+        """Index ``rules``. Looks up where the paths of rules lead.
+
+        :param links: remembers what was looked up.
+        """
         made = cls()
+        links = links if links is not None else Links()
         made.rules = tuple(sorted(rules, key=lambda rule: rule.order))
         faults: list[RuleFault] = []
         for rule in made.rules:
@@ -96,7 +100,7 @@ class RuleSet:
             elif rule.action in URL_ACTIONS:
                 made._hosts.setdefault(key, HostIndex()).add(rule)
             elif rule.action in FILE_ACTIONS:
-                fault = _place(made._paths.setdefault(key, _PathRules()), rule, roots)
+                fault = _place(made._paths.setdefault(key, _PathRules()), rule, roots, links)
                 faults.extend([fault] if fault is not None else [])
             else:
                 made._mcp.setdefault(rule.kind, McpIndex()).add(rule)
@@ -163,10 +167,11 @@ class RuleSet:
     def speaks(self, kind: Kind, action: ActionName) -> bool:
         """Whether there is any rule of this kind about this action."""
         key = (kind, action)
-        return key in self._lines or key in self._paths or key in self._hosts
+        found = key in self._lines or key in self._paths or key in self._hosts
+        return found or (action == "mcp" and kind in self._mcp)
 
 
-def _place(rules: _PathRules, rule: Rule, roots: Roots) -> RuleFault | None:
+def _place(rules: _PathRules, rule: Rule, roots: Roots, links: Links) -> RuleFault | None:
     if rule.parsed is None:
         rules.star = rules.star or rule
         return None
@@ -174,7 +179,7 @@ def _place(rules: _PathRules, rule: Rule, roots: Roots) -> RuleFault | None:
     fault = None
     around = (*roots.lexical, *roots.resolved)
     for reader in roots.paths:
-        spelled = reader.folder(text)
+        spelled = reader.folder(text, links)
         if rule.kind != "allow":
             for place in spelled.every:
                 rules.add(place, rule)

@@ -3,7 +3,8 @@
 Owns: :class:`Source` (data of one scope), the three layouts in which grants are kept, and the bounded reading of the
 files that hold them. Nothing here raises for what a file says: what is wrong becomes a fault with its file, its place
 and its reason, and is left out; it never widens anything. Lists beside ``permissions`` instead of inside it are
-reported, not used. Values never appear in a fault.
+reported, not used. A key that stands twice is reported; the last one counts, as everywhere, but no deny and no ask is
+lost by it. Values never appear in a fault.
 
 Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings.globalPermissionGrants.{…}`` (shared),
 ``permissionGrants.permissionGrants.{…}`` (project).
@@ -11,8 +12,9 @@ Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings
 
 import json
 import os
+import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +30,10 @@ _LAYOUTS: Final = (
     ("userSettings", "globalPermissionGrants"),
     ("permissionGrants", "permissionGrants"),
 )
+_RESTRICTING: Final = ("deny", "ask")
+_REPEATED_LIMIT: Final = 100
+#: Keys that may be shown; another one may hold anything.
+_NAME: Final = re.compile(r"[\w.:/-]{1,64}")
 #: Scopes whose settings may change the mode, the first that says something wins. Grants of a project or of all
 #: surfaces are grants only: they cannot switch questions off.
 _MODE_SCOPES: Final[tuple[Scope, ...]] = ("plugin", "global")
@@ -67,12 +73,67 @@ def read_file(path: str | os.PathLike[str], scope: Scope) -> Source:
     if len(raw) > FILE_LIMIT:
         return _unreadable(scope, name, f"the file has more than {FILE_LIMIT} bytes")
     try:
-        data = json.loads(raw.decode("utf-8-sig"))
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=joined)
     except (ValueError, RecursionError):
         return _unreadable(scope, name, "the file is not JSON")
     if not isinstance(data, dict):
         return _unreadable(scope, name, "expected a JSON object")
-    return Source(scope, data, name)
+    return Source(scope, data, name, repeated(data, scope, name))
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which keys stood more than once."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+def joined(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a file from its keys and values. Of a key that stands twice the last value counts, and every deny
+    and ask below any of them: a list that nobody sees any more must not open anything."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    made = _Repeated()
+    twice: dict[str, None] = {}
+    for key, value in pairs:
+        if key in made:
+            twice[key] = None
+        made[key] = _later(key, made[key], value) if key in made else value
+    made.keys_twice = tuple(twice)
+    return made
+
+
+def repeated(data: Mapping[str, Any], scope: Scope, file: str | None) -> tuple[RuleFault, ...]:
+    """The keys that stood twice in what :func:`joined` made, as faults; at most 100."""
+    found: list[RuleFault] = []
+    waiting: list[tuple[str, Any]] = [("", data)]
+    while waiting and len(found) < _REPEATED_LIMIT:
+        place, value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend((f"{place}[{number}]", each) for number, each in enumerate(value))
+        if not isinstance(value, dict):
+            continue
+        names = {key: key if _NAME.fullmatch(str(key)) else "(a key)" for key in value}
+        below = {key: f"{place}.{name}" if place else str(name) for key, name in names.items()}
+        waiting.extend((below[key], each) for key, each in reversed(value.items()))
+        found.extend(
+            RuleFault(file, below[key], "this key stands more than once in its object; the last one counts", scope,
+                      "repeated")
+            for key in (value.keys_twice if isinstance(value, _Repeated) else ())
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _later(key: str, old: Any, new: Any) -> Any:
+    """The later of two values of a key, with the deny and ask rules of the earlier one."""
+    if key in _RESTRICTING and isinstance(old, list):
+        return [*old, *new] if isinstance(new, list) else old
+    if not isinstance(old, dict):
+        return new
+    kept = {name: below for name, value in old.items() if (below := _later(name, value, None))}
+    if not kept or not isinstance(new, dict):
+        return kept or new
+    return {**new, **{name: _later(name, value, new.get(name)) for name, value in kept.items()}}
 
 
 def standard_sources(home: str | os.PathLike[str], project: str | os.PathLike[str] | None = None) -> tuple[Source, ...]:

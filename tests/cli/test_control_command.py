@@ -1,4 +1,4 @@
-"""`control check`, `explain`, `decide`, `floor` and `test` as programs and people use them. No target is ever run."""
+"""`control decide` and `floor` as programs use them: one answer for each line. No target is ever run."""
 
 import json
 import os
@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from helpers.cli import BOUND, COMMAND, call_cli, environment, events, one_line, run_cli
+from helpers.cli import BOUND, COMMAND, environment, run_cli
 
-from antigravity_acp.cli import _control_lines, control
-from antigravity_control import ACTIONS, Source
+from antigravity_acp.cli import _control_lines
+from antigravity_control import ACTIONS, Policy, Source
+from antigravity_control.jsonl import decide_vector
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 QUESTION = {"settings": {}, "workspace": "/w", "mode": "interactive", "flags": []}
@@ -30,15 +31,6 @@ def ask(name: str, questions: list[Any]) -> subprocess.CompletedProcess[str]:
 
 def answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def rules_file(folder: Path, **data: Any) -> str:
-    path = folder / "rules.json"
-    path.write_text(json.dumps(data))
-    return str(path)
-
-
-# -- decide and floor -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("X-006")
@@ -210,11 +202,60 @@ def test_a_policy_is_compiled_once_and_only_a_few_are_kept() -> None:
     assert compiled(1) is first
     others = [compiled(1, mode="headless"), compiled(1, flags=("dangerously-skip-permissions",)), compiled(2)]
     assert len({id(each) for each in (first, *others)}) == 4
-    assert compiled(1, rule="read_file") is not compiled(1, rule="read_file")
+    assert compiled(1, rule="read_file") is compiled(1, rule="read_file")
     for number in range(100):
         compiled(number + 10)
     assert compiled(109) is compiled(109)
     assert compiled(1) is not first
+
+
+def test_large_sets_of_file_rules_are_compiled_once_and_anew_when_a_link_is_turned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Policy] = []
+    compile_policy = Policy.compile
+
+    def counted(*arguments: Any, **options: Any) -> Policy:
+        made.append(compile_policy(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(Policy, "compile", counted)
+    policies, link = _control_lines.Policies(), tmp_path / "link"
+    link.symlink_to("one")
+    rules = [f"read_file({tmp_path}/{'link' if number % 100 == 0 else number}/{number})" for number in range(3_000)]
+    long = {"permissions": {"deny": rules}, "note": "x" * _control_lines._KEPT_TEXT}
+    for settings in ({"permissions": {"deny": rules}}, long):
+        made.clear()
+        question = {"id": 1, **QUESTION, "settings": settings, "call": {"action": "read_file", "target": "a"}}
+        target = {"action": "read_file", "target": str(tmp_path / "two" / "0")}
+        for _ in range(20):
+            assert decide_vector(question, compiled=policies.compile)["decision"] == "allow"
+        assert len(made) == 1
+        assert decide_vector({**question, "call": target}, compiled=policies.compile)["decision"] == "ask"
+        link.unlink()
+        link.symlink_to("two")
+        for _ in range(20):
+            assert decide_vector({**question, "call": target}, compiled=policies.compile)["decision"] == "deny"
+        assert len(made) == 2
+        link.unlink()
+        link.symlink_to("one")
+
+
+def test_a_list_that_stands_twice_in_a_line_loses_no_deny() -> None:
+    line = json.dumps({**GOOD, "call": {"action": "command", "target": "rm x"}}).replace(
+        '"settings": {}', '"settings": {"permissions": {"deny": ["command(rm)"], "deny": []}}'
+    )
+    assert [each["decision"] for each in answers(ask("decide", [line]))] == ["deny"]
+
+
+def test_lines_as_other_programs_write_them() -> None:
+    good = json.dumps(GOOD).encode()
+    lines = b"\xef\xbb\xbf" + good + b"\r\n\r\n \t\n" + good + b"\n" + b'{"id": "raw", "x": "\xff"}\n' + good
+    done = subprocess.run(
+        [*COMMAND, "control", "decide"], input=lines, capture_output=True, timeout=BOUND, env=environment(), check=False
+    )
+    assert [json.loads(each)["id"] for each in done.stdout.splitlines()] == ["good", "good", "raw", "good"]
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def write_on(stream: IO[bytes], line: bytes) -> None:
@@ -281,120 +322,3 @@ def test_ten_thousand_lines_take_no_more_memory_than_ten(tmp_path: Path) -> None
         # Linux counts KiB, macOS bytes.
         used.append(size / (1024 if sys.platform != "darwin" else 1024 * 1024))
     assert used[1] < used[0] + 16
-
-
-# -- check and explain ----------------------------------------------------------------------------------------------
-
-LISTS = {"allow": ["command(git)"], "ask": ["command(make)"], "deny": ["command(git push)"]}
-
-
-@pytest.mark.parametrize(
-    ("flags", "action", "target", "status", "words"),
-    [
-        ([], "command", "git status", 0, "allow: The rule `command(git)` allows"),
-        ([], "command", "ls", 10, "ask: No rule allows this command"),
-        ([], "command", "make", 10, "ask: The rule `command(make)` asks about"),
-        ([], "command", "git push", 11, "deny: The rule `command(git push)` denies"),
-        ([], "command", "rm -rf /", 11, "deny: hardline floor: "),
-        (["--headless"], "command", "ls", 11, "deny: This command needs an approval and nobody can be asked here"),
-        (["--headless"], "command", "git status", 0, "allow: "),
-        ([], "read_file", "notes.txt", 0, "allow: Files of the workspace may be read."),
-        ([], "read_file", "/etc/hosts", 10, "ask: "),
-        (["--workspace", "/etc"], "read_file", "/etc/hosts", 0, "allow: "),
-        ([], "mcp", "github/list", 10, "ask: "),
-        ([], "read_url", "https://example.com", 10, "ask: "),
-    ],
-)
-def test_check_is_one_line_and_an_exit_code(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    flags: list[str],
-    action: str,
-    target: str,
-    status: int,
-    words: str,
-) -> None:
-    arguments = [action, target, "--settings", rules_file(tmp_path, permissions=LISTS), *flags]
-    done = call_cli(capsys, "control", "check", *arguments)
-    assert (done.returncode, done.stderr) == (status, "")
-    assert one_line(done.stdout).startswith(words)
-    done = call_cli(capsys, "control", "check", *arguments, "--json")
-    (event,) = events(done.stdout)
-    assert done.returncode == status
-    decision = {0: "allow", 10: "ask", 11: "deny"}[status]
-    assert (event["event"], event["decision"], event["target"]) == ("decision", decision, target)
-    assert event["soft"] == (status == 11 and "--headless" in flags)
-    done = call_cli(capsys, "control", "explain", *arguments)
-    assert done.returncode == 0
-    assert event["reason"] in done.stdout
-    assert all(rule in done.stdout for rules in LISTS.values() for rule in rules) == (action == "command")
-    done = call_cli(capsys, "control", "explain", *arguments, "--json")
-    assert {**events(done.stdout)[0], "event": "decision", "text": ""} == {**event, "text": ""}
-
-
-def test_every_settings_file_is_in_force_and_the_standard_places_are_not(tmp_path: Path) -> None:
-    place = tmp_path / ".gemini" / "antigravity-cli" / "settings.json"
-    place.parent.mkdir(parents=True)
-    place.write_text(json.dumps({"permissions": {"allow": ["command(ls)"], "deny": ["command(git)"]}}))
-    env = environment(HOME=str(tmp_path))
-    mine = rules_file(tmp_path, permissions={"allow": ["command(git)"]})
-    shared = tmp_path / "config.json"
-    shared.write_text(json.dumps({"userSettings": {"globalPermissionGrants": {"deny": ["command(git push)"]}}}))
-    both = ("--settings", mine, "--settings", str(shared))
-    assert run_cli("control", "check", "command", "ls", env=env).returncode == 0
-    assert run_cli("control", "check", "command", "git log", env=env).returncode == 11
-    assert run_cli("control", "check", "command", "git log", *both, env=env).returncode == 0
-    denied = run_cli("control", "check", "command", "git push", *both, env=env)
-    assert (denied.returncode, denied.stdout.strip().endswith("[shared]")) == (11, True)
-    assert run_cli("control", "check", "command", "ls", *both, env=env).returncode == 10
-
-
-@pytest.mark.parametrize("command", ["check", "explain"])
-@pytest.mark.parametrize("text", [None, "{", "[]"])
-def test_nothing_is_decided_while_rules_are_missing(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, text: str | None
-) -> None:
-    path = tmp_path / "rules.json"
-    if text is not None:
-        path.write_text(text)
-    done = call_cli(capsys, "control", command, "read_file", "x", "--settings", str(path), "--json")
-    assert done.returncode == 2
-    assert one_line(done.stderr).startswith("antigravity-acp: INVALID_SETTINGS: ")
-    assert events(done.stdout)[0]["event"] == "error"
-
-
-def test_a_malformed_rule_is_named_and_the_others_hold(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = rules_file(tmp_path, permissions={"allow": ["command ls"], "deny": ["command(rm)"]})
-    done = call_cli(capsys, "control", "check", "command", "ls; rm x", "--settings", path)
-    assert done.returncode == 11
-    assert f"{path}, permissions.allow[0]: expected `action(target)`" in one_line(done.stderr)
-
-
-def test_a_target_cannot_draw_on_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = rules_file(tmp_path, permissions={"deny": ["command(git\x1b[2J\nx)"]})
-    for command in ("check", "explain"):
-        done = call_cli(capsys, "control", command, "command", "git\x1b[2J x; \udcff", "--settings", path)
-        assert "\x1b" not in done.stdout
-
-
-def test_no_target_is_run_or_opened(tmp_path: Path) -> None:
-    marker, pipe = tmp_path / "marker", tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for action, target in (("command", f"touch {marker}"), ("command", f"$(touch {marker})"), ("read_file", str(pipe))):
-        for command in ("check", "explain"):
-            run_cli("control", command, action, target, cwd=tmp_path)
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("arguments", [["run", "ls"], ["command"], ["command", "git", "status"], []])
-def test_wrong_usage_is_exit_code_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    done = call_cli(capsys, "control", "check", *arguments)
-    assert done.returncode == 2
-    assert "Usage: " in done.stderr
-
-
-def test_the_group_has_the_actions_of_the_engine_and_the_commands_of_the_ledger() -> None:
-    assert control.ACTIONS == ACTIONS
-    assert set(control.command.commands) == {
-        "check", "explain", "decide", "floor", "lint", "test", "log", "verify", "stats", "export",
-    }  # fmt: skip

@@ -185,6 +185,53 @@ def test_lists_at_the_wrong_place_are_errors() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "rules.json",
+            '{"permissions": {"allow": ["command(ls)"], "deny": ["command(rm)"]}, "permissions": {"allow": []}}',
+        ),
+        ("rules.yaml", "permissions: {allow: [command(ls)], deny: [command(rm)]}\npermissions:\n  allow: []\n"),
+    ],
+)
+def test_a_key_that_stands_twice_is_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    done = call_cli(capsys, "control", "lint", str(path))
+    assert done.returncode == 1
+    found, summary = done.stdout.splitlines()
+    assert found.startswith(f"error repeated: {path}, permissions: this key stands more than once")
+    assert summary.startswith("1 errors, 0 warnings; 1 rules in ")
+    done = call_cli(capsys, "control", "check", "command", "rm x", "--settings", str(path))
+    assert (done.returncode, "this key stands more than once" in one_line(done.stderr)) == (11, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds_found"),
+    [
+        ("a: &x {b: 1}\nc: {<<: *x, b: 2}\nd: {<<: *x}\n", []),
+        ("? [a]\n: 1\n", ["unreadable"]),
+        ("? {a: 1}\n: 1\n", ["unreadable"]),
+        ("a: &x [*x]\n", ["unreadable"]),
+        ("a: !!python/object:os.system {}\n", ["unreadable"]),
+        ("&x {a: *x}\n", ["unreadable"]),
+        ("a: 1\nb: 2\na: 1\n", ["repeated"]),
+        ("1: 1\ntrue: 2\n", ["repeated"]),
+    ],
+)
+def test_yaml_of_every_kind_is_read_or_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, kinds_found: list[str]
+) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text)
+    *found, end = events(call_cli(capsys, "control", "lint", str(path), "--json").stdout)
+    assert [flaw["kind"] for flaw in found] == kinds_found
+    assert end["errors"] == len(kinds_found)
+
+
 def test_files_are_in_force_together(tmp_path: Path) -> None:
     mine, shared = tmp_path / "settings.json", tmp_path / "config.json"
     mine.write_text(json.dumps({"permissions": {"allow": ["command(git push)"]}}))
@@ -227,7 +274,7 @@ def test_without_files_the_standard_places_are_looked_at(tmp_path: Path) -> None
     env = environment(HOME=str(tmp_path))
     nothing = run_cli("control", "lint", env=env)
     assert nothing.returncode == 0
-    assert "no settings at the standard places" in nothing.stdout
+    assert "no file: none is where the host looks" in nothing.stdout
     place.parent.mkdir(parents=True)
     place.write_text('{"permissions": {"deny": ["command rm"]}}')
     done = run_cli("control", "lint", env=env)

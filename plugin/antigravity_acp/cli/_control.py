@@ -5,7 +5,7 @@ Owns: how a decision is shown, and its exit code.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from antigravity_control import Decision, Policy, Request
 
@@ -13,6 +13,7 @@ from ._control_files import policy
 from .failures import ASKED, DENIED, CliError
 from .output import JsonLines, plain
 
+T = TypeVar("T")
 #: Faults of rules that a check names on stderr; `control lint` has all of them.
 _FAULTS: Final = 5
 
@@ -25,12 +26,14 @@ def run_check(
     :param action: one of the engine's actions. :returns: 0 allow, 10 ask, 11 deny.
     :raises CliError: ``INVALID_SETTINGS``: rules cannot be read.
     """
-    ruled = guarded(lambda: policy(files, workspace, headless=headless), as_json=as_json)
+    ruled, read = guarded(lambda: policy(files, workspace, headless=headless), as_json=as_json)
     made = ruled.decide(Request(action, target))
     if as_json:
-        JsonLines().show({"event": "decision", **_fields(made, action, target, ruled)})
+        JsonLines().show({"event": "decision", **_fields(made, action, target, ruled), "files": read})
     else:
         print(one_line(f"{word(made)}: {made.reason}{f' [{made.scope}]' if made.scope else ''}"))
+        if not files:  # who names files knows them
+            print(one_line(f"antigravity-acp: {_from(read)}"), file=sys.stderr)
         _show_faults(ruled)
     return 0 if made.allowed else ASKED if made.asks else DENIED
 
@@ -39,19 +42,20 @@ def run_explain(
     action: Any, target: str, files: Sequence[str], workspace: str | None, *, headless: bool, as_json: bool
 ) -> int:
     """Print the decision with every rule that was considered. Raises as :func:`run_check`."""
-    ruled = guarded(lambda: policy(files, workspace, headless=headless), as_json=as_json)
+    ruled, read = guarded(lambda: policy(files, workspace, headless=headless), as_json=as_json)
     request = Request(action, target)
     text = ruled.explain(request)
     if as_json:
         fields = _fields(ruled.decide(request), action, target, ruled)
-        JsonLines().show({"event": "explanation", **fields, "text": text})
+        JsonLines().show({"event": "explanation", **fields, "files": read, "text": text})
     else:
         print(plain(text))
+        print(one_line(_from(read)))
     return 0
 
 
-def guarded(work: Callable[[], Policy], *, as_json: bool) -> Policy:
-    """The policy; a failure is shown as an event, too.
+def guarded(work: Callable[[], T], *, as_json: bool) -> T:
+    """What ``work`` makes; a failure is shown as an event, too.
 
     :raises CliError: what failed.
     """
@@ -88,6 +92,10 @@ def _fields(made: Decision, action: str, target: str, ruled: Policy) -> dict[str
         "remedies": list(made.remedies),
         "faults": [str(fault) for fault in ruled.faults],
     }
+
+
+def _from(read: Sequence[str]) -> str:
+    return f"rules from {', '.join(read)}" if read else "no file holds rules; the defaults are in force"
 
 
 def _show_faults(ruled: Policy) -> None:

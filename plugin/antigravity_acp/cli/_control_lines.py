@@ -6,7 +6,6 @@ only a few policies are kept for the next question.
 """
 
 import json
-import os
 import re
 import sys
 from collections import OrderedDict
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from antigravity_control import Policy, Source
 from antigravity_control.jsonl import decide_vector, floor_vector
 from antigravity_control.modes import Attendance
+from antigravity_control.settings import joined
 
 from ._control_files import home_folder
 from .failures import FAILED
@@ -25,10 +25,8 @@ LINE_LIMIT: Final = 4 * 1024 * 1024
 _ID: Final = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?\d{1,20})\s*[,}]')
 _CUT: Final = 1024
 _KEPT: Final = 32
-#: Characters of settings whose policies are kept.
-_KEPT_TEXT: Final = 4 * 1024 * 1024
-#: What is compiled from where paths lead at the moment; a link may lead elsewhere at the next question.
-_MOVING: Final = ("_file", "trustedWorkspaces")
+#: Characters of settings whose policies are kept: a policy takes about forty times as much memory. One is always kept.
+_KEPT_TEXT: Final = 1024 * 1024
 
 
 def run_decide() -> int:
@@ -45,7 +43,8 @@ def run_floor() -> int:
 
 
 class Policies:
-    """The policies of the last questions: the same settings come again and again."""
+    """The policies of the last questions: the same settings come again and again. One whose folders or rules lead
+    elsewhere by now, because a link was turned, is made anew."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Any, ...], tuple[Policy, int]] = OrderedDict()
@@ -63,20 +62,23 @@ class Policies:
             text = json.dumps([source.data for source in sources])
         except RecursionError:
             return Policy.compile(sources, workspace=workspace, mode=mode, flags=flags, home=home)
-        if any(word in text for word in _MOVING):
-            return Policy.compile(sources, workspace=workspace, mode=mode, flags=flags, home=home)
-        key = (text, tuple(workspace), tuple(map(os.path.realpath, workspace)), mode, tuple(flags), home)
+        key = (text, tuple(workspace), mode, tuple(flags), home)
         found = self._kept.get(key)
-        if found is not None:
+        if found is not None and found[0].holds():
             self._kept.move_to_end(key)
             return found[0]
+        if found is not None:
+            self._drop(key)
+        # Made before the others go, so that a fault of these settings costs nobody else their policy.
         made = Policy.compile(sources, workspace=workspace, mode=mode, flags=flags, home=home)
         self._kept[key] = made, len(text)
         self._text += len(text)
-        while len(self._kept) > _KEPT or self._text > _KEPT_TEXT:
-            _, (_, size) = self._kept.popitem(last=False)
-            self._text -= size
+        while len(self._kept) > 1 and (len(self._kept) > _KEPT or self._text > _KEPT_TEXT):
+            self._drop(next(iter(self._kept)))
         return made
+
+    def _drop(self, key: tuple[Any, ...]) -> None:
+        self._text -= self._kept.pop(key)[1]
 
 
 def _run(answer: Callable[[object], dict[str, Any]]) -> int:
@@ -99,7 +101,7 @@ def _run(answer: Callable[[object], dict[str, Any]]) -> int:
 
 def _answer(line: bytes, answer: Callable[[object], dict[str, Any]]) -> dict[str, Any]:
     try:
-        item = json.loads(line, parse_constant=_refuse)
+        item = json.loads(line, parse_constant=_refuse, object_pairs_hook=joined)
     except (ValueError, RecursionError):
         return _error(line, "the line is not JSON")
     try:

@@ -7,7 +7,7 @@ the engine: which file a rule stands in makes no difference. Reads files, and lo
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from os.path import abspath, lexists
+from os.path import abspath
 from typing import Final, Literal
 
 from antigravity_control import Policy, Rule, RuleFault, Source
@@ -23,7 +23,7 @@ from antigravity_control.shell.wrappers import ALIASES, WRAPPERS
 from antigravity_control.suggest import RUNNERS
 
 from ._control import one_line
-from ._control_files import home_folder, sources
+from ._control_files import home_folder, read_from, sources
 from ._control_reach import ANY, Reach, plain_first
 from .failures import FAILED, CliError
 from .output import JsonLines
@@ -50,8 +50,8 @@ Level = Literal["error", "warning"]
 class Flaw:
     """One thing to mend.
 
-    :param kind: ``unreadable``, ``malformed``, ``misplaced``, ``inert``, ``old-style``, ``glob``, ``dead``,
-        ``duplicate``, ``shadowed``, ``relative``, ``floor`` or ``wide-open``.
+    :param kind: ``unreadable``, ``malformed``, ``misplaced``, ``repeated``, ``inert``, ``old-style``, ``glob``,
+        ``dead``, ``duplicate``, ``shadowed``, ``relative``, ``floor`` or ``wide-open``.
     :param place: as in ``permissions.allow[2]``. :param rule: as it is written, when it could be read.
     """
 
@@ -69,14 +69,14 @@ def run_lint(files: Sequence[str], workspace: str | None, *, strict: bool, as_js
     :raises CliError: ``INVALID_SETTINGS``: a file that was named is not there.
     """
     try:
-        found = sources(files)
+        found = sources(files, workspace)
     except CliError as error:
         if as_json:
             JsonLines().show({"event": "error", "code": error.code, "message": error.message})
         raise
     flaws = lint(found, workspace=workspace, home=home_folder())
     errors = sum(flaw.level == "error" for flaw in flaws)
-    read = [source.file for source in found if source.file is not None and lexists(source.file)]
+    read = read_from(found)
     count = sum(len(rules_of(source)[0]) for source in found)
     good = not errors and not (strict and flaws)
     if as_json:
@@ -90,7 +90,7 @@ def run_lint(files: Sequence[str], workspace: str | None, *, strict: bool, as_js
         for flaw in flaws:
             rule = f" `{flaw.rule}`" if flaw.rule is not None else ""
             print(one_line(f"{flaw.level} {flaw.kind}: {flaw.file or '-'}, {flaw.place}{rule}: {flaw.text}"))
-        where = ", ".join(read) or "no file: there are no settings at the standard places"
+        where = ", ".join(read) or "no file: none is where the host looks"
         print(one_line(f"{errors} errors, {len(flaws) - errors} warnings; {count} rules in {where}"))
     return 0 if good else FAILED
 

@@ -38,7 +38,7 @@ def _request(function: F) -> F:
             click.argument("target"),
             click.option(
                 "--settings", "files", multiple=True, metavar="FILE",
-                help="Rules from this file, JSON or YAML, and not from the standard places; may be repeated.",
+                help="Rules from this file, JSON or YAML, and not from where the host looks; may be repeated.",
             ),
             click.option("--workspace", metavar="DIR", help="The workspace; this folder when left out."),
             click.option("--headless", is_flag=True, help="Nobody can be asked: an ask becomes a soft denial."),
@@ -108,7 +108,7 @@ def floor() -> int:
 def lint(files: tuple[str, ...], workspace: str | None, strict: bool, as_json: bool) -> int:
     """Look for rules that are malformed, dead, shadowed, inert, misplaced or open to everything.
 
-    All FILEs are in force together; without any, those at the standard places. Exit code 1 when there is an error.
+    All FILEs are in force together; without any, those that the host would read. Exit code 1 when there is an error.
     """
     from ._control_lint import run_lint
 

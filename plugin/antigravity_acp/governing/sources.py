@@ -1,9 +1,9 @@
 """The rules that are in force: this plugin's settings, its file of rules, and the vendor's files of the home folder.
 
 Owns: the reading of the setting ``permissions``, where a rule of the rule language and a plain tool name may stand side
-by side, and :func:`sources_of`, which puts all scopes together. A malformed rule in the settings refuses them; one in a
-file is left out and reported, as the control wing does it. The vendor's files may make the mode stricter and never
-looser: what their own program may do without a question is not what this one may.
+by side, and all other scopes: :func:`sources_of` and :func:`project_rules`. A malformed rule in the settings refuses
+them; one in a file is left out and reported, as the control wing does it. The vendor's files may make the mode stricter
+and never looser: what their own program may do without a question is not what this one may.
 Never: puts a rule's text into an error.
 """
 
@@ -59,7 +59,7 @@ def own_rules(settings: Settings) -> OwnRules:
 
 
 def sources_of(settings: Settings, rules: OwnRules, home: Path, rules_file: Path) -> "tuple[Source, ...]":
-    """Every source of rules, read now."""
+    """Every source of rules that is the same for all workspaces, read now; :func:`project_rules` has the others."""
     # Late: what reads rules knows the grammar of command lines, and that takes a moment.
     from antigravity_control import Source, read_file, standard_sources
 
@@ -76,6 +76,16 @@ def sources_of(settings: Settings, rules: OwnRules, home: Path, rules_file: Path
     # Only its rules: a file that answers are written to says nothing about modes.
     kept = Source("plugin", {"permissions": kept.data.get("permissions", {})}, kept.file, kept.faults)
     return (Source("plugin", values), kept, *theirs)
+
+
+def project_rules(home: Path, workspace: str) -> "tuple[Source, ...]":
+    """The grants that belong to the projects of one workspace, read now.
+
+    :param workspace: absolute path.
+    """
+    from antigravity_control.projects import project_sources
+
+    return project_sources(home, workspace)
 
 
 def _mode(settings: Settings, theirs: "tuple[Source, ...]") -> tuple[str, bool]:

@@ -74,6 +74,19 @@ def test_one_object_in_one_object_out() -> None:
     assert json.loads(json.dumps(decide_vector(VECTOR)))["decision"] == "deny"
 
 
+@pytest.mark.parametrize("value", [{}, {"settings": None}, {"mode": None}, {"flags": None}, {"id": None}, {"more": 1}])
+def test_beside_the_call_and_the_workspace_everything_may_be_left_out(value: dict[str, Any]) -> None:
+    call = {"action": "command", "target": "rm x"}
+    made = decide_vector({"workspace": "/w", "call": {**call, "cwd": None, "more": 1}, **value})
+    assert (made["decision"], made["soft"], made["id"]) == ("ask", False, None)
+    assert (
+        decide_vector({"workspace": ["/w", "/v"], "call": {"action": "read_file", "target": "/v/x"}, **value})[
+            "decision"
+        ]
+        == "allow"
+    )
+
+
 @pytest.mark.parametrize(
     "change",
     [

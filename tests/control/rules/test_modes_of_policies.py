@@ -157,3 +157,44 @@ def test_where_the_server_is_not_clear_a_deny_holds_and_an_allow_does_not() -> N
     assert verdict("mcp", "a/b/c", allow=["mcp(a/b/c)"]) == "allow"
     for rule in ("mcp(a/*)", "mcp(a/b/*)"):
         assert verdict("mcp", "a/b/c", allow=["mcp(*)"], deny=[rule]) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--dangerously-skip-permissions=false"], "ask"),
+        (["--dangerously-skip-permissions=0"], "ask"),
+        (["--dangerously-skip-permissions=true"], "allow"),
+        (["--dangerously-skip-permissions=maybe"], "ask"),
+        (["--mode=plan", "--dangerously-skip-permissions"], "allow"),
+        (["--mode"], "ask"),
+        (["--mode=none", "--sandbox=no"], "ask"),
+        (["--sandbox=yes"], "allow"),
+        (["--sandbox", "--sandbox=off"], "ask"),
+    ],
+)
+def test_a_switch_that_says_no_switches_nothing_on(flags: list[str], expected: str) -> None:
+    ruled = policy(flags=flags, toolPermission="proceed-in-sandbox")
+    assert ruled.decide(Request("command", "ls")).decision == expected
+    assert bool(ruled.faults) == (flags[0] in ("--mode", "--mode=none", "--dangerously-skip-permissions=maybe"))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "rule"),
+    [
+        ("read_file", {"paths": ["/etc/x"]}, "read_file(/etc)"),
+        ("write_file", {"path": 5}, "read_file(/etc)"),
+        ("write_file", {}, "write_file(/etc)"),
+        ("read_file", {"path": "/etc/x\0.txt"}, "read_file(/etc)"),
+        ("read_file", {"path": "a/../" * 4000 + "secret"}, "read_file(secret)"),
+        ("run_command", {"command": ["rm", "x"]}, "command(rm)"),
+        ("webfetch", {"urls": ["https://a.test"]}, "read_url(a.test)"),
+        ("call_mcp_tool", {"ServerName": ["a"], "ToolName": "b"}, "mcp(a/b)"),
+    ],
+)
+def test_a_call_that_hides_what_it_is_about_is_asked_about_where_a_deny_may_mean_it(
+    name: str, arguments: dict[str, object], rule: str
+) -> None:
+    for options in ({"flags": SKIP}, {"toolPermission": "always-proceed"}):
+        assert policy(deny=[rule], **options).decide_call(name, arguments).decision == "ask"  # type: ignore[arg-type]  # a table of settings
+    assert policy(flags=SKIP, deny=["unsandboxed(x)"]).decide_call(name, arguments).allowed

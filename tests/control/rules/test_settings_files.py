@@ -119,3 +119,40 @@ def test_whoever_is_judged_by_the_rules_does_not_change_them_unasked(tmp_path: P
         assert ruled.attended("headless").decide(Request("command", f"cp x {name}")).soft, name
     assert ruled.decide(Request("read_file", "settings.json")).decision == "allow"
     assert ruled.decide(Request("write_file", "other")).decision == "allow"
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "rules"),
+    [
+        ('{"permissions": {"deny": ["command(a)"], "deny": []}}', ["permissions.deny"], ["command(a)"]),
+        ('{"permissions": {"deny": ["command(a)"], "deny": null}}', ["permissions.deny"], ["command(a)"]),
+        ('{"permissions": {"deny": ["command(a)"]}, "permissions": {"allow": []}}', ["permissions"], ["command(a)"]),
+        ('{"permissions": {"ask": ["command(a)"]}, "permissions": null}', ["permissions"], ["command(a)"]),
+        ('{"permissions": {"allow": ["command(a)"], "allow": ["command(b)"]}}', ["permissions.allow"], ["command(b)"]),
+        ('{"permissions": {"allow": ["command(a)"]}, "permissions": {}}', ["permissions"], []),
+        (
+            '{"permissions": {"deny": ["command(a)"]}, "permissions": {"deny": ["command(b)"]}, "permissions": {}}',
+            ["permissions"],
+            ["command(a)", "command(b)"],
+        ),
+        (
+            '{"userSettings": {"globalPermissionGrants": {"deny": ["command(a)"]}}, "userSettings": {"theme": 1}}',
+            ["userSettings"],
+            ["command(a)"],
+        ),
+        ('{"toolPermission": "strict", "toolPermission": "always-proceed"}', ["toolPermission"], []),
+        ('{"list": [{"a": 1, "a": 2}], "a\\u001b[2J b": 1, "a\\u001b[2J b": 2}', ["(a key)", "list[0].a"], []),
+        ('{"permissions": {"deny": ["command(a)"]}}', [], ["command(a)"]),
+    ],
+)
+def test_a_key_that_stands_twice_is_reported_and_takes_no_restriction_away(
+    tmp_path: Path, text: str, places: list[str], rules: list[str]
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    ruled = Policy.compile([read_file(path, "global")], workspace="/w")
+    assert sorted((each.place, each.effect, each.file) for each in ruled.faults) == [
+        (place, "repeated", str(path)) for place in places
+    ]
+    assert [rule.text for rule in ruled.rules] == rules
+    assert not ruled.incomplete
