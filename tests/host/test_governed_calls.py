@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from helpers.loopback import directive, loopback_settings
 
-from antigravity_acp.contract import AbortController
-from antigravity_acp.governing import Governor, Records
+from antigravity_acp.contract import AbortController, OpaqueBlock, ReasoningBlock, TextBlock
+from antigravity_acp.governing import GovernedCall, Governor, Records
 from antigravity_acp.hooks import ToolCall, ToolResult, hookimpl
 from antigravity_acp.hooks.own import AntigravityPlugin
 from antigravity_acp.host import (
@@ -25,6 +25,7 @@ from antigravity_acp.host import (
     LineReader,
     ModelChoice,
     TerminalApprover,
+    ToolRegistry,
     builtin_tools,
 )
 from antigravity_acp.host.events import LoopEvent, ToolDecided, ToolEnded
@@ -54,6 +55,7 @@ class Desk:
         self.planned: list[bool] = []
         self.events: list[LoopEvent] = []
         self.governor: Governor
+        self.tools: ToolRegistry
         self.loop: AgentLoop
         self.approver: Approvals
 
@@ -111,6 +113,7 @@ async def desk_in(
         async with Host({"antigravity-acp": {"command": settings.command, "args": list(settings.args)}}) as host:
             host.ctx.effect(desk.governor.aclose, "records")
             host.ctx.provide("governor", desk.governor)
+            desk.tools = host.ctx.tools
             for tool in builtin_tools(desk.sandbox_for):
                 host.ctx.tools.register(tool)
             assert await host.mount("antigravity-acp", AntigravityPlugin())
@@ -416,7 +419,138 @@ async def test_a_rule_exempts_from_the_sandbox_and_the_lists_hold_all_the_same(t
         assert desk.planned == [False]
 
 
+async def test_settings_that_change_after_the_decision_take_no_sandbox_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that was allowed because it is confined runs confined, whatever happens before it starts."""
+    mode = {"toolPermission": "proceed-in-sandbox"}
+    async with desk_in(tmp_path, enableTerminalSandbox=True, **mode) as desk:
+        record = desk.governor.record
+
+        async def recorded(*arguments: Any, **more: Any) -> bool:
+            written = await record(*arguments, **more)
+            desk.governor.update(settings_of(enableTerminalSandbox=False, **mode))
+            return written
+
+        monkeypatch.setattr(desk.governor, "record", recorded)
+        await desk.turn(call("run_command", command="true"))
+        assert [each.decision for each in desk.decisions] == ["allow"]
+        assert desk.planned == [True]
+        # From the next call on the new ones count.
+        await desk.turn(call("run_command", command="true"))
+        assert [each.decision for each in desk.decisions] == ["allow", "deny"]
+
+
+@pytest.mark.parametrize("name", ["run_command", "bash"])
+async def test_a_host_without_the_sandbox_lets_no_command_run_because_of_it(tmp_path: Path, name: str) -> None:
+    vendor = tmp_path / ".gemini" / "antigravity-cli"
+    vendor.mkdir(parents=True)
+    (vendor / "settings.json").write_text(json.dumps({"enableTerminalSandbox": True}))
+    settings = settings_of(enableTerminalSandbox=True, toolPermission="proceed-in-sandbox")
+    for confines, decision in ((True, "allow"), (False, "ask")):
+        governor = Governor(settings, tmp_path, home=tmp_path, rules_file=tmp_path / "rules.json", confines=confines)
+        made = governor.decide(GovernedCall(id="1", name=name, arguments={"command": "true"}))
+        assert made.decision == decision
+
+
+async def test_what_is_denied_in_the_workspace_is_denied_to_a_sandboxed_command_too(tmp_path: Path) -> None:
+    rules = {"deny": ["read_file(.env)", "write_file(generated)", "read_file(~/.ssh)"], "ask": ["read_file(notes)"]}
+    settings = settings_of(enableTerminalSandbox=True, permissions=rules)
+    governor = Governor(settings, tmp_path, home=tmp_path, rules_file=tmp_path / "rules.json", confines=True)
+    plan = governor.sandbox_for("true", tmp_path)
+    assert plan is not None
+    assert plan.hidden == (tmp_path / ".env", Path("~/.ssh").expanduser())
+    assert plan.kept == (tmp_path / "generated",)
+
+
+async def test_a_rule_follows_a_folder_that_leads_elsewhere_by_now(tmp_path: Path) -> None:
+    """Rules are compiled once; a link that a command lays afterwards must not leave a denied place open."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "link").symlink_to("one")
+    settings = settings_of(permissions={"deny": ["read_file(link)"]})
+    governor = Governor(settings, tmp_path, home=tmp_path, rules_file=tmp_path / "rules.json")
+
+    def said(folder: str) -> str:
+        return governor.decide(GovernedCall(id="1", name="read_file", arguments={"path": f"{folder}/x"})).decision
+
+    assert (said("one"), said("two")) == ("deny", "allow")
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("two")
+    assert said("two") == "deny"
+
+
 # ---- results --------------------------------------------------------------------------------------------------------
+
+
+class Odd:
+    """A tool of a plugin that gives what it was told to."""
+
+    name, kind, description = "odd", "other", "Gives anything."
+
+    def __init__(self, gives: Any) -> None:
+        self.parameters = {"type": "object"}
+        self.gives = gives
+
+    async def run(self, arguments: dict[str, Any], context: Any) -> Any:
+        return self.gives
+
+
+BLOCKS = {
+    "a text": TextBlock(f"x {SECRET} y"),
+    "a thought": ReasoningBlock(f"x {SECRET} y"),
+    "a structure": OpaqueBlock({"type": "json", "value": {"deep": [f"x {SECRET}"]}}),
+    "a name and its value": OpaqueBlock({"type": "json", "value": {"password": "Tr0ub4dor&3x"}}),
+}
+
+
+@pytest.mark.requirement("X-008")
+@pytest.mark.parametrize("is_error", [False, True])
+@pytest.mark.parametrize("what", BLOCKS)
+async def test_secrets_are_found_in_every_kind_of_block(tmp_path: Path, what: str, is_error: bool) -> None:
+    image = OpaqueBlock({"type": "image", "data": "iVBORw0KGgo="})
+    async with desk_in(tmp_path, names="odd", outputPolicy="redact") as desk:
+        desk.tools.register(Odd(ToolResult((TextBlock("before"), BLOCKS[what], image), is_error)))
+        await desk.turn(call("odd"))
+        # What the model gets.
+        (result,) = (message for message in desk.loop.history if message.role == "tool")
+    assert "redacted" in str(result.content[1])
+    assert SECRET not in str(result.content)
+    assert "Tr0ub4dor" not in str(result.content)
+    assert type(result.content[1]) is type(BLOCKS[what])
+    assert (result.content[0], result.content[2], result.is_error) == (TextBlock("before"), image, is_error)
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        None,
+        "text",
+        ToolResult(("no block",)),
+        ToolResult((TextBlock(5),)),
+        ToolResult(None),
+        ToolResult([TextBlock("x")]),
+    ],  # type: ignore[arg-type]  # what a plugin may do
+    ids=["nothing", "text", "no block", "no text", "no blocks", "a list"],
+)
+async def test_a_result_that_is_none_ends_its_call_and_not_the_turn(tmp_path: Path, gives: Any) -> None:
+    async with desk_in(tmp_path, names="odd") as desk:
+        desk.tools.register(Odd(gives))
+        await desk.turn(call("odd"), call("odd"))
+        assert len(desk.results) == 2
+        assert all("result" in text for text in desk.results)
+    assert [row["outcome"] for row in desk.rows() if row["kind"] == "outcome"] == ["error", "error"]
+
+
+async def test_a_hook_that_spoils_a_result_ends_its_call_and_not_the_turn(tmp_path: Path) -> None:
+    class Spoils:
+        @hookimpl
+        def after_tool(self, call: ToolCall, result: ToolResult) -> ToolResult:
+            return ToolResult((7,))  # type: ignore[arg-type]  # what a plugin may do
+
+    async with desk_in(tmp_path, names="read_file", plugins=(Spoils(),)) as desk:
+        await desk.turn(call("read_file", path="missing"))
+        assert "cannot be read" in desk.results[0]
 
 
 @pytest.mark.requirement("X-008")
@@ -481,6 +615,34 @@ async def test_what_cannot_be_recorded_is_asked_about_where_somebody_is(tmp_path
         await desk.turn(call("run_command", command="touch made"))
         assert (desk.workspace / "made").exists() is ran
         assert "ledger could not record" in desk.shown
+
+
+async def test_whatever_keeps_a_row_from_being_written_ends_the_call_and_not_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> bool:
+        raise RuntimeError("no more threads")
+
+    async with desk_in(tmp_path, permissions={"allow": ["command(touch)"]}) as desk:
+        monkeypatch.setattr(desk.governor, "record", broken)
+        monkeypatch.setattr(desk.governor, "ended", broken)
+        await desk.turn(call("run_command", command="touch made"))
+        assert "The ledger could not record this call" in desk.results[0]
+        assert not (desk.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("answer", [None, True, "allow"])
+async def test_an_approver_that_gives_no_decision_denies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    async def decide(request: ApprovalRequest) -> Any:
+        return answer
+
+    async with desk_in(tmp_path, permissions={"allow": ["command(touch)"]}) as desk:
+        monkeypatch.setattr(desk.approver, "decide", decide)
+        await desk.turn(call("run_command", command="touch made"))
+        assert "The approver failed" in desk.results[0]
+        assert not (desk.workspace / "made").exists()
 
 
 async def test_without_a_ledger_nothing_is_recorded_and_calls_run(tmp_path: Path) -> None:

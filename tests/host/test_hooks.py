@@ -236,3 +236,31 @@ async def test_a_plugin_without_a_manifest_is_configured_as_it_is() -> None:
 def test_arguments_and_results_do_not_show_in_reprs() -> None:
     assert "hunter2" not in repr(CALL)
     assert "hunter2" not in repr(ToolResult.of("hunter2"))
+
+
+async def test_arguments_that_cannot_be_copied_keep_no_hook_from_the_result() -> None:
+    """What looks for secrets in results is such a hook."""
+    deep: dict[str, Any] = {}
+    inner = deep
+    for _ in range(5_000):
+        inner["x"] = inner = {}
+    seen: list[dict[str, Any]] = []
+
+    class Watch:
+        @hookimpl
+        def before_tool(self, call: ToolCall) -> None:
+            """Never reached."""
+
+        @hookimpl
+        def after_tool(self, call: ToolCall, result: ToolResult) -> ToolResult:
+            seen.append(call.arguments)
+            return ToolResult.of("looked at")
+
+    manager = PluginManager()
+    manager.add("watch", Watch())
+    call = ToolCall(id="1", name="x", arguments=deep)
+    opinion = await manager.before_tool(call)
+    assert opinion is not None
+    assert opinion.decision == "deny"
+    assert (await manager.after_tool(call, ToolResult.of("as it was"))).text == "looked at"
+    assert seen == [{}]

@@ -128,9 +128,26 @@ async def test_a_line_that_cannot_be_given_to_a_process_is_an_error(tmp_path: Pa
 
 
 async def test_without_bash_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
     with pytest.raises(ToolError, match="no bash"):
         await use(tmp_path, "true")
+
+
+@pytest.mark.parametrize("how", ["file", "link to it"])
+async def test_a_bash_of_the_workspace_is_not_the_one_that_runs_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A workspace's environment is often first on PATH, and tools write files there."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / ".venv/bin").mkdir(parents=True)
+    outside.mkdir()
+    fake = work / ".venv/bin/bash"
+    fake.write_text("#!/bin/sh\necho not bash\n")
+    fake.chmod(0o755)
+    if how == "link to it":
+        (outside / "bash").symlink_to(fake)
+    monkeypatch.setenv("PATH", f"{fake.parent if how == 'file' else outside}:/usr/bin:/bin")
+    assert (await use(work, "echo $((1 + 1))")).text == "2\n[exit code 0]"
 
 
 async def test_many_lines_at_once_keep_their_outputs_apart(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ async def test_a_sandbox_that_does_not_work_is_an_error_and_nothing_runs(
     work.mkdir()
     (fake / "bwrap").write_text('#!/bin/bash\nwhile [ "${1:---}" != -- ]; do shift; done; shift; exec "$@"\n')
     (fake / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(fake))
     with pytest.raises(ToolError, match="does not confine"):
         await use(work, "touch ran")
     assert list(work.iterdir()) == []

@@ -95,6 +95,42 @@ async def test_rules_of_the_rule_language_the_workspace_and_the_floor_decide(tmp
         assert (floor["decision"], "rule" in floor) == ("deny", False)
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("arguments", ["rm -rf /", ["ls"], 5, True, ""])
+async def test_arguments_that_are_no_object_are_denied_whatever_the_rules_say(
+    tmp_path: Path, ledger: Path, arguments: Any, recorded: bool
+) -> None:
+    """A rule by name would allow the call, and what the tool makes of them nobody knows."""
+    settings = {"control": True, "ledger": recorded, "permissions": {"allow": ["bash", "read_file", "*"]}}
+    async with sidecar(settings, SCRIPTED) as host:
+        for _ in range(2):
+            call = {"id": "c1", "name": "bash", "arguments": arguments, "cwd": str(tmp_path)}
+            found = await host.request("control/decide", {"call": call, "attended": True})
+            assert (found["decision"], "no object" in found["reason"]) == ("deny", True)
+        for call in ({"id": "c2", "name": "read_file"}, {"id": "c3", "name": "read_file", "arguments": None}):
+            assert (await host.request("control/decide", {"call": call}))["decision"] == "allow"
+
+
+async def test_no_mode_allows_a_command_in_a_sandbox_that_the_host_does_not_have(tmp_path: Path, ledger: Path) -> None:
+    settings = {"control": True, "toolPermission": "proceed-in-sandbox", "enableTerminalSandbox": True}
+    async with sidecar(settings, SCRIPTED) as host:
+        assert (await decided(host, "bash", tmp_path, command="true"))["decision"] == "ask"
+        assert (await decided(host, "bash", tmp_path, False, command="true"))["decision"] == "deny"
+
+
+@pytest.mark.requirement("X-007")
+async def test_ends_that_were_never_begun_or_come_twice_leave_no_row(tmp_path: Path, ledger: Path) -> None:
+    async with sidecar({"control": True, "permissions": {"allow": ["command(ls)"]}}, SCRIPTED) as host:
+        report = {"call": {"id": "c1", "name": "bash", "sessionId": "s1"}, "outcome": "ok"}
+        await host.request("control/report", report)
+        await decided(host, "bash", tmp_path, command="ls")
+        for _ in range(3):
+            await host.request("control/report", report)
+    rows = [entry.body for entry in read(ledger)]
+    assert [row.get("decision", row.get("outcome")) for row in rows] == ["allow", "ok"]
+    assert verify(ledger).ok
+
+
 @pytest.mark.requirement("X-007")
 async def test_every_decision_and_every_end_is_on_record(tmp_path: Path, ledger: Path) -> None:
     async with sidecar({"control": True, "permissions": {"allow": ["command(ls)"]}}, SCRIPTED) as host:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from .folder import OPEN_FLAGS, sync_folder
+from .folder import OPEN_FLAGS, check_regular, sync_folder
 
 ANCHOR_FILE: Final = "head"
 _SLOTS: Final = 64
@@ -53,7 +53,8 @@ class Anchor:
 
     def heads(self) -> list[Head]:
         """The rows that the anchor knows, the newest first."""
-        return _heads(b"".join(self._raw(index) for index in range(_SLOTS)))
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return _heads(os.read(self._descriptor, _SLOTS * _SLOT_BYTES))
 
     def advance(self, head: Head) -> None:
         """Remember a committed row."""
@@ -88,13 +89,18 @@ class Anchor:
 def read_heads(folder: Path) -> list[Head]:
     """The rows that a ledger's anchor knows, the newest first; empty when there is no anchor, or none of it is whole.
 
-    :raises OSError: it is there and cannot be read.
+    :raises LedgerError: ``unsafe``: it is no file of its own. :raises OSError: it is there and cannot be read.
     """
+    path = folder / ANCHOR_FILE
+    check_regular(path)
     try:
-        with (folder / ANCHOR_FILE).open("rb") as file:
-            return _heads(file.read(_SLOTS * _SLOT_BYTES))
+        descriptor = os.open(path, os.O_RDONLY | OPEN_FLAGS)
     except FileNotFoundError:
         return []
+    try:
+        return _heads(os.read(descriptor, _SLOTS * _SLOT_BYTES))
+    finally:
+        os.close(descriptor)
 
 
 def _heads(data: bytes) -> list[Head]:

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from .chain import parse
-from .errors import LedgerError, from_sqlite
+from .errors import LedgerError, from_sqlite, from_system
+from .folder import check_regular
 
 #: "AGLG" in the file's header, so that `file` and a person can tell what it is; and the version of this schema.
 _APPLICATION: Final = 0x41474C47
 _SCHEMA_VERSION: Final = 1
+_HEADER: Final = {"application_id": _APPLICATION, "user_version": _SCHEMA_VERSION}
+#: What SQLite keeps beside a file while it is used, or left behind when it was killed.
+HELPERS: Final = ("-wal", "-shm", "-journal")
 #: Between two attempts to switch to WAL, for which SQLite does not wait by itself.
 _RETRY_S: Final = 0.005
 
@@ -93,12 +97,16 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """
     db: sqlite3.Connection | None = None
     try:
+        for suffix in ("", *HELPERS):
+            check_regular(path.with_name(path.name + suffix))
         if not path.exists():
             raise LedgerError("missing", path)
         db = _open_reader(path)
         yield db
     except sqlite3.Error as error:
         raise from_sqlite(error, path) from None
+    except OSError as error:
+        raise from_system(error, path) from None
     finally:
         if db is not None:
             db.close()
@@ -140,8 +148,8 @@ def write_schema(db: sqlite3.Connection) -> None:
     """Within a transaction: make the table and its triggers. :raises sqlite3.Error: it cannot be written."""
     for statement in SCHEMA.values():
         db.execute(statement)
-    db.execute(f"PRAGMA application_id={_APPLICATION}")
-    db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
+    for name, value in _HEADER.items():
+        db.execute(f"PRAGMA {name}={value}")
 
 
 def check_version(db: sqlite3.Connection, path: Path) -> None:
@@ -151,9 +159,15 @@ def check_version(db: sqlite3.Connection, path: Path) -> None:
 
 
 def schema_faults(db: sqlite3.Connection) -> list[str]:
-    """Names in the schema that are not there, are different or are not ours. :raises sqlite3.Error: unreadable."""
+    """Names in the schema that are not there, are different or are not ours; what the header says is among them.
+
+    :raises sqlite3.Error: unreadable.
+    """
     found = dict(db.execute("SELECT name, sql FROM sqlite_master").fetchall())
-    return sorted(name for name in found.keys() | SCHEMA.keys() if found.get(name) != SCHEMA.get(name))
+    names = [name for name in found.keys() | SCHEMA.keys() if found.get(name) != SCHEMA.get(name)]
+    # The names are two constants of this module.
+    header = [name for name, value in _HEADER.items() if db.execute(f"PRAGMA {name}").fetchone()[0] != value]
+    return sorted(names + header)
 
 
 def tail_of(db: sqlite3.Connection, *, known: tuple[int, str] | None = None) -> Tail | None:

@@ -91,11 +91,10 @@ def _value(value: object) -> dict[str, Any]:
 
 
 def _nanoseconds(time: str) -> int:
+    """0 for what is no time of ours: a row that was tampered with is shown all the same."""
     try:
         moment = datetime.fromisoformat(time)
-    except ValueError:
+        # Whole microseconds: a float would round them.
+        return max(0, (moment - _EPOCH) // timedelta(microseconds=1) * 1000) if moment.tzinfo is not None else 0
+    except (ValueError, OverflowError):
         return 0
-    if moment.tzinfo is None:
-        return 0
-    # Whole microseconds: a float would round them.
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

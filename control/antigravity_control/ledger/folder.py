@@ -17,6 +17,7 @@ from .errors import LedgerError, from_system
 
 _NAME: Final = re.compile(r"ledger-(\d{6,12})\.db\Z")
 _POSIX: Final = hasattr(os, "geteuid")
+_NOT_OWN: Final = "it must be a file of its own and not a link; remove it or name another place"
 #: For every file here: no link is followed, no program that is started inherits it, no byte is translated.
 OPEN_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 
@@ -108,10 +109,22 @@ def check_file(path: Path) -> None:
     # Only the key is ever linked to, for an instant, while it is made.
     linked = found.st_nlink > 1 and _NAME.match(path.name) is not None
     if not stat.S_ISREG(found.st_mode) or linked:
-        raise LedgerError(
-            "unsafe", path, "it must be a file of its own and not a link; remove it or name another place"
-        )
+        raise LedgerError("unsafe", path, _NOT_OWN)
     _check(path, found, 0o600)
+
+
+def check_regular(path: Path) -> None:
+    """Check that what is to be read is a file: a reader of a pipe would wait for ever, a link shows something else. One
+    that is not there is in order.
+
+    :raises LedgerError: ``unsafe``. :raises OSError: it cannot be looked at.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise LedgerError("unsafe", path, _NOT_OWN)
 
 
 def sync_folder(folder: Path) -> None:

@@ -63,6 +63,7 @@ class Ledger:
         self._db: sqlite3.Connection | None = None
         self._file = files.file_at(path, 1)
         self._identity = (0, 0)
+        self._log = (0, 0)
         self._compared = False
         self._capacity: Capacity | None = None
         self._anchor: Anchor | None = None
@@ -188,7 +189,14 @@ class Ledger:
     def _explain(self, error: Exception) -> Exception:
         if isinstance(error, sqlite3.Error):
             return from_sqlite(error, self.path)
-        return from_system(error, self.path) if isinstance(error, OSError) else error
+        if isinstance(error, OSError):
+            return from_system(error, self.path)
+        if isinstance(error, LedgerError):
+            return error
+        # Whoever waits for a row has to know of one kind of failure only. A number that is too large is a tampered one.
+        if isinstance(error, OverflowError):
+            return LedgerError("damaged", self.path)
+        return LedgerError("io", self.path, f"writing failed with {type(error).__name__}, a fault of this program")
 
     def _write(self, batch: Sequence[_Pending]) -> None:
         if not batch:
@@ -242,11 +250,14 @@ class Ledger:
         return self._capacity.used_up(tail)
 
     def _compare(self, db: sqlite3.Connection, rows: "_Rows", *, anew: bool) -> dict[str, Any]:
-        """Once per connection: what the anchor knows and the file does not have; empty when all is well.
+        """What the anchor and this object know and the file does not have; empty when all is well.
 
         Whoever cut rows off would have the next row cover it up, since the anchor follows; so the next row says it.
+        Asked with the first row of a connection, and with every row that does not follow our own last one: another
+        process wrote, or somebody took rows away while we were at it.
         """
-        if self._compared:
+        before = self._head
+        if self._compared and before == rows.head:
             return {}
         anchor = self._anchor_of()
         heads = anchor.heads()
@@ -256,7 +267,8 @@ class Ledger:
         newest = heads[0] if heads else Head(0, "")
         if not heads or newest.seq > rows.head.seq:
             return {"lost": max(0, newest.seq - rows.head.seq), "known_seq": newest.seq, "known_hash": newest.hash}
-        for head in heads:
+        # What was compared once cannot be changed unnoticed: each row after it refers to it.
+        for head in filter(None, (before, newest)) if self._compared else heads:
             found = hash_at(db, head.seq)
             if found is not None and found != head.hash:
                 return {"lost": 0, "known_seq": head.seq, "known_hash": head.hash}
@@ -269,6 +281,8 @@ class Ledger:
     def _note(self, written: "_Written") -> None:
         """After a commit."""
         self._compared = True
+        if self._log == (0, 0):
+            self._log = _identity(_log_of(self._file))
         # What closed a file has to be seen as such by a thread that looks again.
         self._head = None if written.full else written.head
         if written.restart:
@@ -280,7 +294,7 @@ class Ledger:
 
     def _connect(self) -> sqlite3.Connection:
         """The connection to the file that is written to now."""
-        if self._db is not None and self._identity == _identity(self._file.path):
+        if self._db is not None and self._is_in_place():
             return self._db
         newest = max(files.files_of(self.path), default=None) if self._db is None else None
         # The file that was open may have been removed with its folder: rows must not go where nobody finds them.
@@ -291,6 +305,10 @@ class Ledger:
         self._open(newest)
         assert self._db is not None  # noqa: S101 - just opened
         return self._db
+
+    def _is_in_place(self) -> bool:
+        """Whether the names still mean what is open: rows in a removed log would be gone with this process."""
+        return self._identity == _identity(self._file.path) and self._log in ((0, 0), _identity(_log_of(self._file)))
 
     def _next_file(self) -> None:
         number = self._file.number + 1
@@ -306,6 +324,7 @@ class Ledger:
         self._db = open_writer(file.path, wait_s=self.limits.wait_s)
         check_version(self._db, file.path)
         self._identity = _identity(file.path)
+        self._log = (0, 0)
         self._compared = False
 
     def _let_go(self) -> None:
@@ -350,6 +369,10 @@ class _Rows:
         digest = hash_of(body)
         self._db.execute("INSERT INTO rows VALUES (?, ?, ?)", (seq, digest, body))
         self.head = Head(seq, digest.hex())
+
+
+def _log_of(file: files.LedgerFile) -> Path:
+    return file.path.with_name(f"{file.path.name}-wal")
 
 
 def _identity(path: Path) -> tuple[int, int]:

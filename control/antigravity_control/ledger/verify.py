@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from . import folder as files
-from .anchor import Head, read_heads
+from .anchor import ANCHOR_FILE, Head, read_heads
 from .chain import GENESIS, hash_of, parse
 from .database import check_version, has_schema, reading, schema_faults
 from .errors import LedgerError, from_system
@@ -39,6 +39,7 @@ _MOST_FAULTS: Final = 100
 #: Rows whose hashes are remembered by the number they were written with; a row that was moved further is found all the
 #: same, only without a word about its predecessor.
 _REMEMBERED: Final = 4096
+_UNANCHORED: Final = "rows that were cut off at the end would not be noticed"
 #: Attempts, when rotation removes a file that was just listed.
 _ATTEMPTS: Final = 5
 
@@ -106,15 +107,21 @@ class _GoneError(Exception):
 
 def _verify(place: Path, expect: str | None) -> Report:
     single = place.is_file()
+    heads: list[Head] = []
+    odd = False
     try:
         # Before the rows: whatever the anchor knows was committed by then.
         heads = [] if single else read_heads(place)
+    except LedgerError:
+        odd = True
     except OSError as error:
         raise from_system(error, place) from None
     present = [files.LedgerFile(0, place)] if single else files.files_of(place)
-    if not present and not heads:
+    if not present and not heads and not odd:
         raise LedgerError("missing", place)
     walk = _Walk(heads, expect)
+    if odd:
+        walk.report.add("anchor", ANCHOR_FILE, None, f"the anchor `{ANCHOR_FILE}` is no file of its own: {_UNANCHORED}")
     kept = present if single else _check_files(walk.report, present)
     for file in kept:
         _read_file(walk, file)
@@ -155,6 +162,7 @@ def _read_file(walk: "_Walk", file: files.LedgerFile) -> None:
             check_version(db, file.path)
             if not has_schema(db) and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 return  # a process was killed before the file's first row
+            walk.begin(name, file.number)
             for wrong in schema_faults(db):
                 walk.report.add("schema", name, None, f"`{wrong}` in {name} is missing, different or not the ledger's")
             for seq, digest, body in db.execute("SELECT seq, hash, body FROM rows ORDER BY seq"):
@@ -164,10 +172,13 @@ def _read_file(walk: "_Walk", file: files.LedgerFile) -> None:
             raise _GoneError from None
         if error.kind == "unfinished":
             return  # it has no row; those that it may have had are missed by the anchor
-        if error.kind != "damaged":
+        if error.kind not in ("damaged", "unsafe"):
             raise
-        text = f"{name} cannot be read behind row {walk.position}: it was cut or overwritten"
+        how = "it was cut or overwritten" if error.kind == "damaged" else "it or one of its helpers is not a plain file"
+        text = f"{name} cannot be read behind row {walk.position}: {how}"
         walk.report.add("file-damaged", name, walk.position + 1, text)
+        return
+    walk.end(name)
 
 
 class _Walk:
@@ -186,6 +197,21 @@ class _Walk:
         #: How far rows stand from the number they were written with; told once, not for every row behind.
         self._shift = 0
         self._other = False
+        #: The file that is being read: its number, 0 when it is read by itself, and whether a row of it was seen.
+        self._number = 0
+        self._opened = True
+        #: How far files stand from the number they were begun with; told once.
+        self._renamed = 0
+
+    def begin(self, name: str, number: int) -> None:
+        """The rows of a file come now."""
+        self._name, self._number, self._opened = name, number, False
+
+    def end(self, name: str) -> None:
+        """They are through. Its first rows come with the file itself, so one without any lost them."""
+        if not self._opened and not self.position:
+            self.report.add("missing", name, None, f"{name} has lost all its rows")
+        self._opened = True
 
     def row(self, name: str, seq: int, stored: str, body: object) -> None:
         """Take the next row."""
@@ -196,6 +222,8 @@ class _Walk:
         whole = content is not None and computed == stored
         if not whole:
             self.report.add("changed", name, seq, f"row {seq} was changed: its content and its hash do not fit")
+        if not self._opened:
+            self._opening(name, seq, content)
         self._place(name, seq)
         written = seq
         if content is not None:
@@ -216,12 +244,33 @@ class _Walk:
             first = self.position + 1
             text = f"rows {first} to {self._newest} are missing at the end: the anchor knows row {self._newest}"
             self.report.add("truncated", self._name, first, text)
-        if anchored and not self._heads and self.report.rows:
-            text = "the anchor `head` is missing or empty: rows that were cut off at the end would not be noticed"
+        if (
+            anchored
+            and not self._heads
+            and self.report.rows
+            and not any(fault.kind == "anchor" and fault.row is None for fault in self.report.faults)
+        ):
+            text = f"the anchor `{ANCHOR_FILE}` is missing or empty: {_UNANCHORED}"
             self.report.add("anchor", "head", None, text)
         if not self._met:
             text = "no row has the expected hash: this is another chain, or that row is older than what is kept"
             self.report.add("expected", self._name, None, text)
+
+    def _opening(self, name: str, seq: int, content: dict[str, Any] | None) -> None:
+        """A file's first row says which file it is. Without it rows before are missing, also where no other row tells
+        it: in the oldest file."""
+        self._opened = True
+        if content is None:
+            return
+        if content["kind"] != "file":
+            if not self.position:
+                self.report.add("missing", name, max(1, seq - 1), f"the rows of {name} before row {seq} are missing")
+            return
+        index = content.get("index")
+        if not self._number or type(index) is not int or self._number - index == self._renamed:
+            return
+        self._renamed = self._number - index
+        self.report.add("moved", name, seq, f"{name} was begun as file {index}: files were renamed or removed")
 
     def _place(self, name: str, seq: int) -> None:
         if not self.position:

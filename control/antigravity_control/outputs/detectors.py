@@ -8,19 +8,25 @@ small constant. Facts: the vendors' documentation of their key formats.
 What has no form of its own (a hash, a UUID, any long word) is found only beside a name that says what it is.
 """
 
+import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 #: Characters in front of a word that are looked at.
 BEFORE: Final = 32_768
-#: Where a token may begin and end: not within a longer word. A JSON text has escapes instead of line breaks.
-_LEFT: Final = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
-_LEFT_BACK: Final = r"(?:(?![A-Za-z0-9_-])|(?=[nrt]\\))"
+#: What an end of a word may look like to a machine: a JSON or Python text has escapes instead of line breaks and signs,
+#: an address has its own; a line of a difference begins with its sign.
+_ESCAPED: Final = r"(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})|(?<=(?m:^)[+-])"
+_ESCAPED_BACK: Final = r"(?=[nrt]\\)|(?=[0-9A-Fa-f]{4}u\\)|(?=[0-9A-Fa-f]{2}x\\)|(?=[0-9A-Fa-f]{2}%)|(?=[+-](?:\n|\Z))"
+#: Where a token may begin and end: not within a longer word.
+_LEFT: Final = rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPED})"
+_LEFT_BACK: Final = rf"(?:(?![A-Za-z0-9_-])|{_ESCAPED_BACK})"
 _RIGHT: Final = r"(?![A-Za-z0-9_-])"
 #: For words that base64 is made of as well, as in an image: not within that either.
-_LEFT_64: Final = r"(?:(?<![A-Za-z0-9_+/-])|(?<=\\[nrt]))"
+_LEFT_64: Final = rf"(?:(?<![A-Za-z0-9_+/-])|{_ESCAPED})"
 _RIGHT_64: Final = r"(?![A-Za-z0-9_+/-])"
 
 
@@ -52,10 +58,11 @@ def _token_64(kind: str, words: tuple[str, ...], body: str, check: Callable[[str
 
 
 # ---- PEM ------------------------------------------------------------------------------------------------------------
-#: What may stand before a line of a key: line breaks, real or escaped, and what quoting and numbering add.
-_GAP: Final = r"(?:\\[nrt]|[\s\"'+,>|#*]){1,24}(?:\d{1,7}[\s:|-]{1,4})?"
+#: What may stand before a line of a key: line breaks, real or escaped (more than once, too), and what quoting,
+#: numbering and a search in files add.
+_GAP: Final = r"(?:\\{1,4}[nrt]|[\s\"'+,>|#*-]){1,24}(?:[\w./@-]{1,200}[:-](?=\d))?(?:\d{1,7}[\s:|-]{1,4})?"
 _KEY_LINES: Final = rf"(?:(?:{_GAP})?[A-Za-z0-9+/=]{{16,200}}){{1,400}}"
-_HEADERS: Final = r"(?:(?:\\[nr]|\s){1,4}[A-Za-z-]{3,24}: [^\n\\]{0,200}){0,6}"
+_HEADERS: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Za-z-]{3,24}: [^\n\\]{0,200}){0,6}"
 _LABEL: Final = r"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 #: With or without its end: long output is cut.
 _PEM: Final = re.compile(
@@ -63,7 +70,7 @@ _PEM: Final = re.compile(
 )
 #: An end whose beginning was cut away, and the reversed lines before it. The last line may be a short one.
 _PEM_END: Final = re.compile(rf"-----END {_LABEL}")
-_GAP_BACK: Final = r"[\s\"'+,>|#*]{0,24}(?:[nrt]\\){0,3}"
+_GAP_BACK: Final = r"[\s\"'+,>|#*-]{0,24}(?:[nrt]\\{1,4}){0,3}"
 _LINES_BACK: Final = re.compile(
     rf"(?:{_GAP_BACK}(?:[A-Za-z0-9+/=](?!\\)){{1,76}})?(?:{_GAP_BACK}(?:[A-Za-z0-9+/=](?!\\)){{16,200}}){{1,400}}"
 )
@@ -73,28 +80,32 @@ _PUTTY: Final = re.compile(
 
 # ---- names and values -----------------------------------------------------------------------------------------------
 _NAME: Final = (
-    r"(?i:password|passwd|passphrase|secret(?:[_-]?(?:access[_-]?)?key)?|token|"
+    r"(?i:password|passwd|passphrase|_pass|_pwd|secret(?:[_-]?(?:access[_-]?)?key)?|token|"
     r"(?:api|access|auth|private|encryption|signing)[_-]?key)"
 )
 _NAME_WORDS: Final = (
-    *("password", "passwd", "passphrase", "secret", "token"),
+    *("password", "passwd", "passphrase", "_pass", "_pwd", "secret", "token"),
     *(
         f"{what}{mark}key"
         for what in ("api", "access", "auth", "private", "encryption", "signing")
         for mark in ("", "_", "-")
     ),
 )
+#: A quotation mark as it is, or within a text that is quoted itself.
+_QUOTE: Final = r"\\{0,15}[\"']"
+_IS: Final = rf"{_NAME}(?![A-Za-z0-9_-])(?:{_QUOTE})?(?:[ \t]{{0,8}}(?:=|:)>?[ \t]{{0,8}}|[ \t]{{1,4}}(?={_QUOTE}))"
 #: `NAME=value`, `"name": "value"`, `--name "value"`. The value has no blank and nothing of a program's syntax in it.
 _ASSIGNED: Final = re.compile(
-    rf"{_NAME}(?![A-Za-z0-9_-])[\"']?(?:[ \t]{{0,8}}(?:=|:)>?[ \t]{{0,8}}|[ \t]{{1,4}}(?=[\"']))"
-    r"(?P<quote>[\"']?)(?P<secret>[^\s\"'`,;<>()\[\]{}$|&\\]{8,4096}+)(?P=quote)(?![(\[])"
+    rf"{_IS}(?P<quote>(?:{_QUOTE})?)(?P<secret>[^\s\"'`,;<>()\[\]{{}}$|&\\]{{8,4096}}+)(?P=quote)(?![(\[])"
 )
+#: In quotation marks it may have all that but a blank.
+_QUOTED: Final = re.compile(rf"{_IS}(?P<quote>{_QUOTE})(?P<secret>[^\s\"'\\]{{8,256}}+)(?P=quote)")
 _HEADER: Final = re.compile(
-    r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:bearer|basic|token|bot)[ \t]{1,4}"
+    rf"(?i:authorization)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?i:bearer|basic|token|bot)[ \t]{{1,4}}"
     r"(?P<secret>[A-Za-z0-9._~+/=-]{12,4096})"
 )
 _AWS_SECRET: Final = re.compile(
-    r"(?i:secret[_-]?access[_-]?key|session[_-]?token)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?"
+    rf"(?i:secret[_-]?access[_-]?key|session[_-]?token)(?:{_QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}(?:{_QUOTE})?"
     r"(?P<secret>[A-Za-z0-9/+]{40}[A-Za-z0-9/+]{0,2000}+={0,2}+)(?![A-Za-z0-9/+=])"
 )
 _URL: Final = re.compile(
@@ -104,9 +115,13 @@ _NETRC: Final = re.compile(
     rf"{_LEFT}machine[ \t]{{1,8}}\S{{1,128}}\s{{1,16}}login\s{{1,16}}\S{{1,128}}\s{{1,16}}password\s{{1,16}}"
     r"(?P<secret>[^\s\"'\\\[<]{3,256})"
 )
+_DOCKER: Final = re.compile(
+    rf'"auth{_QUOTE}\s{{0,8}}:\s{{0,8}}{_QUOTE}(?P<secret>[A-Za-z0-9+/]{{8,4096}}+={{0,2}})(?={_QUOTE})'
+)
 _PLACEHOLDER: Final = re.compile(
-    r"(?i)(?:x{3,}|\*+|\.{3,}|-+|_+|#+|%s|%\w+%|your.*|my.*|<.*|.*example.*|.*placeholder.*|change.?me.*|redacted.*|"
-    r"(?:pass(?:word|wd|phrase)?|secret|token|key|user|none|null|undefined|true|false|string|required|optional)\d{0,3})"
+    r"(?i)(?:x{3,}|\*+|\.{3,}|-+|_+|#+|%s|%\w+%|(?:your|my)[_ -].*|<.*|.*example.*|.*placeholder.*|change.?me.*|"
+    r"redacted.*|(?:your|my)?(?:pass(?:word|wd|phrase)?|secret|token|(?:api|access)?key|user|none|null|undefined|true|false|string|"
+    r"required|optional)\d{0,3})"
 )
 
 
@@ -126,11 +141,10 @@ def _password(value: str) -> bool:
 
 def _random(value: str) -> bool:
     """Whether a value beside a telling name is more than a word, a path or a piece of a program."""
-    if (
-        not _DIGIT.search(value)
-        or not _password(value)
-        or value.startswith(("/", "./", "~/", "http:", "https:", "file:", "env.", "os.", "self."))
-    ):
+    if not _DIGIT.search(value):
+        letters = "".join(filter(str.isalpha, value))
+        return len(value) - 2 <= len(letters) >= _LONGER and _flips(letters) >= _FLIPS * len(letters)
+    if not _password(value) or value.startswith(("/", "./", "~/", "http:", "https:", "file:", "env.", "os.", "self.")):
         return False
     digits = sum(c.isdigit() for c in value)
     if not digits or not any(c.isalpha() for c in value) or len(set(value)) < _FEW:
@@ -141,8 +155,24 @@ def _random(value: str) -> bool:
     return mixed or odd or len(value) >= _LONG or digits >= _DIGITS
 
 
+def _flips(value: str) -> int:
+    """How often capitals and small letters follow each other: twice a word in names, every second letter by chance."""
+    return sum(one.isupper() != other.isupper() for one, other in pairwise(value))
+
+
+#: Letters alone: the length, and the share of changes of case, that no name of a program has.
+_LONGER, _FLIPS = 24, 0.4
 #: Different characters, length and digits that tell a random value from a word.
 _FEW, _LONG, _DIGITS = 6, 20, 3
+
+
+def _login(value: str) -> bool:
+    """Whether it is a name and a password, as programs for containers keep them."""
+    try:
+        name, mark, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except ValueError:
+        return False
+    return bool(mark) and name.isprintable() and len(password) > 2 and password.isprintable() and _password(password)
 
 
 def _not_of_a_manual(value: str) -> bool:
@@ -241,6 +271,8 @@ DETECTORS: Final = (
     ),
     Detector("authorization-header", ("authorization",), _HEADER, folded=True, check=_password),
     Detector("password-in-url", ("://",), _URL, check=_password),
+    Detector("docker-password", ('"auth',), _DOCKER, check=_login),
     Detector("netrc-password", ("machine ", "machine\t"), _NETRC, check=_password),
     Detector("named-secret", _NAME_WORDS, _ASSIGNED, folded=True, check=_random),
+    Detector("named-secret", _NAME_WORDS, _QUOTED, folded=True, check=_random),
 )

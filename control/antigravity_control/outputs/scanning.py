@@ -1,7 +1,8 @@
 """Looking for secrets in a text of any size, within a bound on time.
 
-Owns: :func:`scan`. The text is looked at in windows. Each finds the secrets whose word begins in it, however far they
-reach, so none is lost at a border; between windows the clock is looked at. What could not be looked at in time is not
+Owns: :func:`scan`. The text is looked at as a person sees it, without the sequences that colour it, and in windows.
+Each finds the secrets whose word begins in it, however far they reach, so none is lost at a border; between windows the
+clock is looked at. What could not be looked at in time is not
 passed on where the policy promises that no secret is: it is left out, with a note in its place.
 """
 
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from .detectors import BEFORE, DETECTORS, Detector
+from .encoded import encoded
 from .spans import Finding, merged
+from .visible import Visible, visible
 
 OutputPolicy = Literal["off", "audit", "redact", "block"]
 
@@ -57,7 +60,16 @@ def scan(text: str, *, policy: OutputPolicy, budget_s: float = BUDGET_S) -> Scan
         raise ValueError("the policy for outputs must be off, audit, redact or block")
     if policy == "off" or not text:
         return Scan((), text, 0)
-    found, scanned = _find(text, time.monotonic() + budget_s)
+    deadline = time.monotonic() + budget_s
+    seen: Visible = visible(text)
+    found, scanned = _find(seen.text, deadline)
+    found += encoded(seen.text[:scanned], lambda piece: _find(piece, deadline)[0])
+    found = [Finding(each.kind, *seen.span(each.start, each.end)) for each in found]
+    scanned = seen.place(scanned)
+    if seen.text is not text and scanned == len(text):
+        # Where the colour changes a word may end, too.
+        more, scanned = _find(seen.spaced, deadline)
+        found += more
     findings = merged(found)
     if policy == "audit":
         return Scan(findings, text, scanned)

@@ -28,6 +28,7 @@ from .plan import SandboxPlan
 SELF_TEST_S: Final = 8.0
 _SANDBOX_EXEC: Final = "/usr/bin/sandbox-exec"
 _INSTALL: Final = "Install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`), or turn the sandbox off."
+_WRITABLE: Final = "{program} lies where sandboxed commands may write. Install it for the system."
 #: Namespaces that have to differ from the host's.
 _NAMESPACES: Final = ("user", "mnt", "pid", "net", "ipc")
 #: $1 must not be visible, what is written to $2 must not arrive, in the working directory it must. Then the namespaces.
@@ -65,25 +66,28 @@ class Backend:
 
     def arguments(self, argv: Sequence[str], laid: Layout, tmp: Path, cwd: Path) -> list[str]:
         """The command inside a sandbox. :raises SandboxError: the program lies where commands may write."""
-        if inside(Path(self.program), (laid.workspace, *laid.writable)):
-            raise SandboxError(
-                "SANDBOX_BROKEN", f"{self.program} lies where sandboxed commands may write. Install it for the system."
-            )
+        if inside(Path(self.program), laid.written):
+            raise SandboxError("SANDBOX_BROKEN", _WRITABLE.format(program=self.program))
         if self.name == "bubblewrap":
             return [self.program, *bubblewrap.arguments(laid, options=self.options, cwd=cwd), "--", *argv]
         return [self.program, *seatbelt.arguments(laid, tmp=tmp), *argv]
 
 
-def backend(*, platform: str | None = None) -> Backend:
+def backend(*, platform: str | None = None, written: tuple[Path, ...] = ()) -> Backend:
     """The program for this machine, proven to work. Blocks the first time, at most twice ``SELF_TEST_S``.
 
+    The proof runs the program without a sandbox, so it must be none that a sandboxed command put there. One in the
+    directories of the system is taken first, since no sandbox lets anybody write there, whatever stands before it on
+    ``PATH``: a virtual environment of the workspace does, as a rule.
+
+    :param written: real directories that sandboxed commands may write; no program in them is taken.
     :raises SandboxError: ``SANDBOX_MISSING`` or ``SANDBOX_BROKEN``.
     """
     system = platform or sys.platform
     if system == "darwin":
         program = _SANDBOX_EXEC if os.access(_SANDBOX_EXEC, os.X_OK) else None
     elif system.startswith("linux"):
-        program = _on_path("bwrap")
+        program = _on_path("bwrap", written)
     else:
         raise SandboxError("SANDBOX_MISSING", "There is no sandbox for this system. Turn the sandbox off.")
     if program is None:
@@ -111,18 +115,28 @@ def wrap(
     :raises SandboxError: with every code.
     """
     system = platform or sys.platform
+    laid = layout(plan)
     if program is None:
-        found = backend(platform=system)
+        found = backend(platform=system, written=laid.written)
     else:
         found = Backend("sandbox-exec" if system == "darwin" else "bubblewrap", program)
-    laid = layout(plan)
     return found.arguments(argv, laid, laid.workspace, laid.workspace)
 
 
-def _on_path(name: str) -> str | None:
+def _on_path(name: str, written: tuple[Path, ...]) -> str | None:
     absolute = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
-    found = shutil.which(name, path=os.pathsep.join(absolute))
-    return os.path.realpath(found) if found else None
+    named = [found for entry in absolute if (found := shutil.which(name, path=entry))]
+    # Neither the file nor a link that leads to it.
+    safe = [
+        real
+        for each in named
+        if not inside(Path(real := os.path.realpath(each)), written)
+        and not inside(Path(os.path.realpath(os.path.dirname(each))), written)
+    ]
+    if named and not safe:
+        raise SandboxError("SANDBOX_BROKEN", _WRITABLE.format(program=named[0]))
+    system = bubblewrap.system_paths()
+    return next((each for each in safe if inside(Path(each), system)), safe[0] if safe else None)
 
 
 def _bubblewrap(program: str) -> Backend:

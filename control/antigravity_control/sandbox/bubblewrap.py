@@ -25,6 +25,9 @@ _ETC: Final = (
     *("pki/tls/certs", "pki/tls/cert.pem", "protocols", "resolv.conf", "services", "ssl/cert.pem", "ssl/certs"),
     *("ssl/openssl.cnf", "terminfo", "timezone"),
 )
+#: Switches of the whole machine in /proc. They obey root without any capability: `core_pattern` names a program that
+#: the kernel starts outside.
+_PROC: Final = ("sys", "sysrq-trigger", "acpi", "asound", "bus", "driver", "fs", "irq", "mtrr", "pressure", "scsi")
 #: Optional: not every release has it.
 DISABLE_USERNS: Final = "--disable-userns"
 
@@ -58,15 +61,23 @@ def arguments(laid: Layout, *, options: frozenset[str], cwd: Path) -> list[str]:
     made += ["--dir", "/etc"]
     for name in _ETC:
         real = os.path.realpath(f"/etc/{name}")
-        if os.path.exists(real):
+        if os.path.exists(real) and not inside(Path(real), laid.hidden):
             made += ["--ro-bind", real, f"/etc/{name}"]
-    made += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run"]  # noqa: S108 - the sandbox's own
+    made += ["--proc", "/proc"]
+    for name in _PROC:
+        if os.path.exists(f"/proc/{name}"):
+            made += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    made += ["--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run"]  # noqa: S108 - the sandbox's own
     made += ["--dir", "/var", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the sandbox's own
     if (home := home_of(laid)) != "/tmp":  # noqa: S108 - the sandbox's own
         made += ["--tmpfs", home]
     made += _granted(laid)
+    for way in laid.pinned:
+        # A mount point cannot be renamed or removed.
+        made += ["--bind", str(way), str(way)]
     for kept in (*laid.protected, *laid.absent):
         made += ["--ro-bind", str(kept), str(kept)]
+    made += _hidden(laid)
     made += _spellings(laid)
     # What is left of the tree was made by bubblewrap; writing there would only seem to work.
     return [*made, "--remount-ro", "/", "--chdir", str(cwd)]
@@ -84,6 +95,18 @@ def _granted(laid: Layout) -> list[str]:
     made = []
     for path, how in sorted(mounts, key=lambda mount: len(mount[0].parts)):
         made += [how, str(path), str(path)]
+    return made
+
+
+def _hidden(laid: Layout) -> list[str]:
+    visible = (*system_paths(), *laid.shown, *(Path("/etc", name) for name in _ETC))
+    made = []
+    for place in laid.hidden:
+        if not any(inside(place, (each,)) or inside(each, (place,)) for each in visible):
+            continue
+        # An empty directory; or a device, which cannot be opened where devices of the machine are not allowed.
+        made += ["--tmpfs", str(place), "--remount-ro", str(place)] if place.is_dir() else []
+        made += ["--ro-bind", os.devnull, str(place)] if not place.is_dir() else []
     return made
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ._git import repository_of
+from ._git import repositories_below, repository_of
 from ._links import follow, inside
 from .errors import SandboxError
 from .plan import SandboxPlan
@@ -26,6 +26,9 @@ class Layout:
     """Real paths. ``readable`` and ``writable`` hold no path that another entry covers already.
 
     :param protected: exist in a writable directory and are shown read-only.
+    :param hidden: exist and are not shown, whatever else is.
+    :param pinned: directories on the way to what is protected or hidden in a writable directory, the upper ones first.
+        If they could be renamed, the next command would find it under another name.
     :param absent: names to protect that the workspace does not have.
     :param links: places whose spelling differs from where they lead, as ``(spelling, real path)``.
     :param missing: grants that do not exist.
@@ -36,11 +39,18 @@ class Layout:
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     protected: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    pinned: tuple[Path, ...]
     absent: tuple[Path, ...]
     links: tuple[tuple[Path, Path], ...]
     missing: tuple[Path, ...]
     home: Path
     network: bool
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """Every directory that commands may write in."""
+        return (self.workspace, *self.writable)
 
     @property
     def shown(self) -> tuple[Path, ...]:
@@ -69,15 +79,29 @@ def layout(plan: SandboxPlan) -> Layout:
             )
     roots = _outermost(tuple(real for real, _, _ in writable.values()), (workspace,))
     protected, absent = _protection(plan.protect, workspace, roots)
-    shown = _outermost((*(real for real, _, _ in readable.values()), *_repositories(protected)), (workspace, *roots))
+    repositories = _repositories(protected)
+    shown = _outermost((*(real for real, _, _ in readable.values()), *repositories), (workspace, *roots))
     named = {spelling: real for real, _, spelling in (*writable.values(), *readable.values()) if spelling != real}
     if spelled != workspace:
         named[spelled] = workspace
+    written = (workspace, *roots)
+    hidden = _outermost(_there(plan.hidden, spelled), ())
+    if any(inside(workspace, (each,)) for each in hidden):
+        raise SandboxError("SANDBOX_BAD_WORKSPACE", f"A rule says that the workspace {workspace} must not be read.")
+    # Never more than a directory that is shown anyway: what is read-only is mounted once more.
+    kept = [place if inside(place, (root,)) else root for place in _there(plan.kept, spelled) for root in written
+            if inside(place, (root,)) or inside(root, (place,))]  # fmt: skip
+    kept += [each for each in repositories if inside(each, written)]
+    if plan.protect:
+        kept += [each for root in written for each in repositories_below(root)]
+    protected += tuple(each for each in dict.fromkeys(kept) if each not in protected and not inside(each, hidden))
     return Layout(
         workspace=workspace,
         readable=shown,
         writable=roots,
-        protected=protected + tuple(each for each in _repositories(protected) if inside(each, (workspace, *roots))),
+        protected=protected,
+        hidden=hidden,
+        pinned=_ways((*protected, *hidden), written),
         absent=absent,
         links=tuple(named.items()),
         missing=tuple(missing),
@@ -127,6 +151,24 @@ def _grants(
             raise SandboxError("SANDBOX_BAD_GRANT", f"{real} cannot be granted. Grant the directories that are needed.")
         found[grant] = (real, way, spelling)
     return found
+
+
+def _there(named: tuple[Path, ...], workspace: Path) -> tuple[Path, ...]:
+    """The real paths of what is there."""
+    found = []
+    for each in named:
+        if "\0" in str(each):
+            continue  # nothing has such a name
+        where = follow(Path(os.path.abspath(workspace / (each.expanduser() if _is_home(each) else each))))
+        if where is not None:
+            found.append(where[0])
+    return tuple(dict.fromkeys(found))
+
+
+def _ways(places: tuple[Path, ...], roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The directories between the writable ones and these places, both left out."""
+    between = {parent for place in places for parent in place.parents if any(root in parent.parents for root in roots)}
+    return tuple(sorted(between, key=lambda each: (len(each.parts), each)))
 
 
 def _is_home(grant: Path) -> bool:

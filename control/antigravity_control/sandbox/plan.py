@@ -17,6 +17,8 @@ class SandboxPlan:
     :param readable: read only; what does not exist is left out.
     :param writable: read and written; what does not exist is left out.
     :param network: the network as this machine has it, loopback included. One host alone cannot be granted.
+    :param hidden: what is there of these is neither read nor written, wherever it would be shown.
+    :param kept: what is there of these is not written.
     :param protect: names in the workspace and in every writable directory that stay read-only, whatever was granted;
         those of the workspace cannot be created either.
     """
@@ -25,4 +27,6 @@ class SandboxPlan:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     network: bool = False
+    hidden: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
     protect: tuple[str, ...] = (".git",)

@@ -52,9 +52,9 @@ def sandboxed(
     :param environ: what the command's environment is picked from; this process's own when left out.
     :raises SandboxError: with every code; nothing ran then.
     """
-    found = backend()
     with ExitStack() as stack:
         laid = layout(plan)
+        found = backend(written=laid.written)
         # An empty directory may be a place that another sandbox has made just now.
         for place in (*laid.absent, *filter(_is_empty, laid.protected)):
             stack.enter_context(_placeholder(place))

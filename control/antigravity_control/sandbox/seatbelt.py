@@ -82,6 +82,10 @@ def arguments(laid: Layout, *, tmp: Path) -> list[str]:
         # The name in any case: most volumes take `.GIT` for `.git`. No directory on the way to it may be moved either.
         text += f"(deny file-write* {paths('KEEP', guarded)})\n"
         text += "".join(f'(deny file-write* (regex #"{_any_case(path)}"))\n' for path in guarded)
+    if laid.hidden:
+        text += f"(deny file-read* file-write* {paths('HIDE', laid.hidden)})\n"
+    if laid.pinned:
+        text += f"(deny file-write-unlink {paths('PIN', laid.pinned).replace('(subpath', '(literal')})\n"
     if laid.network:
         text += _NETWORK
     made = ["-p", text]

@@ -1,8 +1,10 @@
 """From rules to the sandbox of a command.
 
 Owns: :func:`plan_for`, and :data:`confined`, what a person said about the call of the running task. A sandbox shows
-whole folders, so a granted folder in which something is denied or asked about is not shown. The network is one thing:
-only a rule for every address opens it.
+whole folders, so a granted folder in which something is denied or asked about is not shown. In the workspace, which is
+shown, a file that must not be read is hidden and one that must not be written is read-only, as far as it is there when
+the command starts; a rule that asks about a file does not reach into a command. The network is one thing: only a rule
+for every address opens it.
 """
 
 import posixpath
@@ -45,7 +47,14 @@ def plan_for(policy: "Policy", command: str, workspace: Path) -> "SandboxPlan | 
         readable=tuple(granted["read_file"]),
         writable=tuple(granted["write_file"]),
         network=network,
+        hidden=_denied(policy, "read_file", workspace),
+        kept=_denied(policy, "write_file", workspace),
     )
+
+
+def _denied(policy: "Policy", action: str, workspace: Path) -> tuple[Path, ...]:
+    places = (_place(each.parsed, workspace) for each in policy.rules if (each.kind, each.action) == ("deny", action))
+    return tuple(map(Path, dict.fromkeys(places)))
 
 
 def is_confined(policy: "Policy", command: str) -> bool:

@@ -25,7 +25,7 @@ from ._sandboxes import is_confined, plan_for
 from .calls import GovernedCall, Offers
 from .records import Circumstances, Ended, Records
 from .rules_file import add_rules
-from .sources import default_rules_file, own_rules, sources_of
+from .sources import default_rules_file, own_rules, project_rules, sources_of
 
 if TYPE_CHECKING:
     from antigravity_control import Policy, Request, Source
@@ -51,7 +51,8 @@ class Governor:
     :param attended: whether a person can be asked, where a call does not say it.
     :param home: the home folder, for ``~`` and the vendor's files. :param names: more rules by tool name.
     :param records: the ledger; none is written without. :param rules_file: where answers are kept as rules.
-    :param confines: the host runs commands by :meth:`sandbox_for`, so a person can choose.
+    :param confines: the host runs commands by :meth:`sandbox_for`, so a person can choose. In any other host a mode
+        that lets commands run inside the sandbox lets none run.
     :param by_hook: it speaks through our plugin's hook; else the host asks it directly, and the hook is silent.
     :raises LlmError: ``INVALID_SETTINGS``; names the rule that is malformed.
     """
@@ -167,6 +168,13 @@ class Governor:
         await asyncio.to_thread(add_rules, self.rules_file, tuple(rules))
         self._forget()
 
+    def confines_call(self, call: GovernedCall) -> bool:
+        """Whether settings and rules want a command of this call in the sandbox now."""
+        if not self._confines:
+            return False
+        policy = self._compiled(call.workspace or self._workspace)
+        return any(is_confined(policy, each.target) for each in _requests(call) if each.action == "command")
+
     def sandbox_for(self, command: str, cwd: Path) -> "SandboxPlan | None":
         """The sandbox that a command line has to run in; ``None`` where it may run without one."""
         return plan_for(self._compiled(str(cwd)), command, cwd)
@@ -253,16 +261,24 @@ class Governor:
 
     def _compiled(self, workspace: str) -> "Policy":
         found = self._policies.get(workspace)
+        if found is not None and not found.holds():
+            # A folder on the way to a rule's place leads elsewhere by now.
+            found = None
+            self._headless.pop(workspace, None)
+            self._granted.clear()
         if found is None:
             # Late: a host that only starts up does not wait for what it may never ask.
             from antigravity_control import Policy
 
             if self._sources is None:
                 self._sources = sources_of(self.settings, self._own, self._home, self.rules_file)
+                if not self._confines:
+                    self._sources = (_unconfined(self._sources[0]), *self._sources[1:])
             place = workspace if posixpath.isabs(workspace.replace("\\", "/")) else _NOWHERE
             found = self._policies[workspace] = Policy.compile(
-                self._sources, workspace=place, mode="interactive", home=str(self._home)
-            )
+                (*self._sources, *project_rules(self._home, place)),
+                workspace=place, mode="interactive", home=str(self._home),
+            )  # fmt: skip
             while len(self._policies) > _MOST_WORKSPACES:
                 old, _ = self._policies.popitem(last=False)
                 self._headless.pop(old, None)
@@ -307,6 +323,11 @@ class Governor:
         if not rules or not all(map(_is_narrow, rules)):
             return False
         return self._judged(policy.with_grants(rules), call).allowed
+
+
+def _unconfined(own: "Source") -> "Source":
+    """The plugin's own settings, which come before all others, without the sandbox that this host does not have."""
+    return replace(own, data={**own.data, "enableTerminalSandbox": False})
 
 
 def _requests(call: GovernedCall) -> "tuple[Request, ...]":

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, get_args
 
+import msgspec
 import pluggy
 
 from antigravity_acp.contract import LlmError
@@ -165,7 +166,7 @@ class PluginManager:
         for impl in self._implementations("after_tool"):
             try:
                 scope = self._scopes.get(impl.plugin_name)
-                answer = await _invoke(impl, call=copy.deepcopy(call), result=result, ctx=scope)
+                answer = await _invoke(impl, call=_copied(call), result=result, ctx=scope)
                 if answer is not None and not isinstance(answer, ToolResult):
                     raise TypeError("after_tool must return a ToolResult or None")
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; its fault is named and stays its own
@@ -206,6 +207,15 @@ class PluginManager:
     def _forget(self, name: str) -> None:
         if self._pluggy.has_plugin(name):
             self._pluggy.unregister(name=name)
+
+
+def _copied(call: ToolCall) -> ToolCall:
+    """A call for one hook. Arguments that cannot be copied, too deep ones, are left out: the result must be looked at
+    all the same."""
+    try:
+        return copy.deepcopy(call)
+    except Exception:  # noqa: BLE001 - whatever an argument is made of
+        return msgspec.structs.replace(call, arguments={})
 
 
 async def _invoke(impl: pluggy.HookImpl, **arguments: Any) -> Any:

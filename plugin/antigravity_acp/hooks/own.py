@@ -9,11 +9,21 @@ the results only.
 """
 
 import inspect
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from antigravity_acp.contract import LlmError, Notice, Notify, TextBlock
+from antigravity_acp.contract import (
+    ContentBlock,
+    LlmError,
+    Notice,
+    Notify,
+    OpaqueBlock,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+)
 from antigravity_acp.governing import Governor, Records
 from antigravity_acp.manifest import Manifest, manifest
 from antigravity_acp.settings import Settings
@@ -58,7 +68,8 @@ class AntigravityPlugin:
         settings, self._settings = self._settings or Settings.from_mapping(), None
         notify = _notices_of(ctx)
         if settings.control and ctx.get("governor") is None:
-            governor = Governor(settings, records=Records(settings, host="python"), by_hook=True)
+            records = Records(settings, host="python")
+            governor = Governor(settings, records=records, confines=_confines(ctx), by_hook=True)
             ctx.effect(governor.aclose, "records")
             ctx.provide("governor", governor)
         ctx.effect(_mount(ctx.llm, settings, notify), f"adapter {manifest().provider}")
@@ -78,15 +89,20 @@ class AntigravityPlugin:
         governor = _governor_of(ctx)
         if governor is None:
             return None
-        texts = [block.text for block in result.content if isinstance(block, TextBlock)]
+        try:
+            texts = [_text_of(block) for block in result.content]
+        except Exception:  # noqa: BLE001 - a plugin's tool may return anything; what cannot be read is not passed on
+            return ToolResult.of("The result was withheld: it could not be read.", is_error=True)
         seen = await governor.inspect(governed(call), texts)
         if isinstance(seen, str):
             return ToolResult.of(seen, is_error=True)
         if list(seen) == texts:
             return None
-        passed = iter(seen)
-        blocks = tuple(TextBlock(next(passed)) if isinstance(block, TextBlock) else block for block in result.content)
-        return ToolResult(blocks, result.is_error)
+        blocks = [
+            block if text == was else _block_of(block, text)
+            for block, was, text in zip(result.content, texts, seen, strict=True)
+        ]
+        return ToolResult(tuple(blocks), result.is_error)
 
     def apply(self, ctx: Any, config: object = None) -> Callable[[], Awaitable[None]]:
         """Mount in a Cordis runtime for Python: ``await ctx.plugin(plugin, config)``.
@@ -99,6 +115,37 @@ class AntigravityPlugin:
         if config is not None and not isinstance(config, Mapping):
             raise LlmError("INVALID_SETTINGS", "The settings of antigravity-acp must be a mapping.")
         return _mount(ctx.require("llm"), Settings.from_mapping(config), _notices_of(ctx))
+
+
+def _text_of(block: ContentBlock) -> str:
+    """What of a block could hold a secret; nothing of an image."""
+    if isinstance(block, TextBlock | ReasoningBlock):
+        return block.text
+    if isinstance(block, OpaqueBlock):
+        # As one text: a name and its value belong together.
+        return json.dumps(block.raw, ensure_ascii=False)
+    return block.arguments if isinstance(block, ToolCallBlock) else ""
+
+
+def _block_of(block: ContentBlock, text: str) -> ContentBlock:
+    """The block with what may be seen of it."""
+    if isinstance(block, ReasoningBlock):
+        return ReasoningBlock(text)
+    if isinstance(block, OpaqueBlock):
+        try:
+            raw = json.loads(text)
+        except ValueError:
+            raw = None
+        if isinstance(raw, dict) and raw.get("type") == block.kind:
+            return OpaqueBlock(raw)
+    return TextBlock(text)
+
+
+def _confines(ctx: Any) -> bool:
+    """Whether the host runs its commands in the sandbox that the governor plans."""
+    tools: Any = getattr(ctx, "tools", None)
+    found: Any = tools.get("run_command") if hasattr(tools, "get") else None
+    return bool(getattr(getattr(found, "tool", None), "confines", False))
 
 
 def _governor_of(ctx: Any) -> Governor | None:

@@ -94,11 +94,15 @@ class CallRunner(msgspec.Struct, frozen=True):
         finally:
             if self.governor is not None:
                 # Also when the turn's task is cancelled: a call that was let run has an end on record.
-                await to_the_end(self.governor.ended(governed(call), outcome), "record the end of a call")
+                await to_the_end(self._record_end(self.governor, call, outcome), "record the end of a call")
 
     async def _decided_and_run(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
         began = time.monotonic()
-        decision = await self._recorded(call, await self._judge(call), began)
+        sandboxed = self._is_confined(call)
+        judged = await self._judge(call)
+        # What was allowed was allowed as it was then: settings that change while it is recorded take no sandbox away.
+        sandboxed = sandboxed or self._is_confined(call)
+        decision = await self._recorded(call, judged, began)
         self.emit(
             ToolDecided(
                 call.id,
@@ -112,12 +116,21 @@ class CallRunner(msgspec.Struct, frozen=True):
             )
         )
         if decision.allowed:
-            said = confined.set(_CONFINED.get(getattr(decision, "extent", "")))
+            said = confined.set(_CONFINED.get(getattr(decision, "extent", ""), sandboxed or None))
             try:
                 return await self._execute(tool, call)
             finally:
                 confined.reset(said)
         return _error(f"The host denied this call. {decision.reason}"), "not_run"
+
+    def _is_confined(self, call: ToolCall) -> bool:
+        if self.governor is None or not self.governor.is_ready:
+            return False
+        try:
+            return self.governor.confines_call(governed(call))
+        except Exception as error:  # noqa: BLE001 - rules that cannot be asked decide about the call in their own place
+            _log.warning("whether a call is sandboxed is not known: %s", type(error).__name__)
+            return False
 
     async def _recorded(self, call: ToolCall, decision: Decision, began: float) -> Decision:
         """The decision, once it is on record; another one when it cannot be."""
@@ -126,7 +139,9 @@ class CallRunner(msgspec.Struct, frozen=True):
         via, extent = str(getattr(self.approver, "via", "person")), getattr(decision, "extent", "")
         approver = ":".join(filter(None, (via, extent))) if decision.source == "person" else ""
         seconds = time.monotonic() - began
-        if await self.governor.record(governed(call), decision, seconds=seconds, approver=approver):
+        writing = self._record(self.governor, call, decision, seconds, approver)
+        # To its end, so that a call whose decision is on record has an end there, too.
+        if await to_the_end(writing, "record a decision"):
             return decision
         if not decision.allowed:
             return decision
@@ -138,6 +153,21 @@ class CallRunner(msgspec.Struct, frozen=True):
         reason = f"{_UNRECORDED} It may not run without, and nobody let it."
         return Decision("deny", reason, LEDGER, soft=answer.soft)
 
+    async def _record(
+        self, governor: Governor, call: ToolCall, decision: Decision, seconds: float, approver: str
+    ) -> bool:
+        try:
+            return await governor.record(governed(call), decision, seconds=seconds, approver=approver)
+        except Exception as error:  # noqa: BLE001 - whatever keeps a decision from being recorded keeps the call from running
+            _log.warning("a decision could not be recorded: %s", type(error).__name__)
+            return False
+
+    async def _record_end(self, governor: Governor, call: ToolCall, outcome: Ended) -> None:
+        try:
+            await governor.ended(governed(call), outcome)
+        except Exception as error:  # noqa: BLE001 - the call has ended; all that is left is to say so
+            _log.warning("the end of a call could not be recorded: %s", type(error).__name__)
+
     async def _judge(self, call: ToolCall) -> Decision:
         opinion = await self._opinion(call)
         if opinion is not None and opinion.decision == "deny":
@@ -146,13 +176,16 @@ class CallRunner(msgspec.Struct, frozen=True):
 
     async def _asked(self, request: ApprovalRequest) -> Decision:
         try:
-            decision = await self._until_aborted(lambda: self.approver.decide(request), APPROVAL_TIMEOUT_S)
+            decision: object = await self._until_aborted(lambda: self.approver.decide(request), APPROVAL_TIMEOUT_S)
         except _AbortedError:
             raise
         except TimeoutError:
             return Decision("deny", f"Nobody answered within {APPROVAL_TIMEOUT_S:g} s.", "default")
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
             _log.warning("the approver failed with %s", type(error).__name__)
+            return Decision("deny", "The approver failed, so the call is denied.", "default")
+        if not isinstance(decision, Decision):
+            _log.warning("the approver gave an answer that is none")
             return Decision("deny", "The approver failed, so the call is denied.", "default")
         if decision.asks:
             return Decision("deny", "The approver left the question open, so the call is denied.", "default")
@@ -165,7 +198,9 @@ class CallRunner(msgspec.Struct, frozen=True):
     async def _execute(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
         context = ToolContext(workspace=self.workspace, signal=self.signal, call_id=call.id, session_id=self.session_id)
         try:
-            result = await self._until_aborted(lambda: tool.tool.run(call.arguments, context), TOOL_RUN_TIMEOUT_S)
+            given: object = await self._until_aborted(
+                lambda: tool.tool.run(call.arguments, context), TOOL_RUN_TIMEOUT_S
+            )
         except _AbortedError:
             raise
         except TimeoutError:
@@ -175,12 +210,16 @@ class CallRunner(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
             _log.warning("the tool `%s` failed with %s", call.name, type(error).__name__)
             return _error(f"The tool failed with {type(error).__name__}."), "error"
-        result = result if isinstance(result, ToolResult) else _error("The tool gave no result.")
+        result = given if isinstance(given, ToolResult) else _error("The tool gave no result.")
+        if not _is_sound(result):
+            _log.warning("the tool `%s` gave a result that is none", call.name)
+            result = _error("The tool gave a result that cannot be read.")
         return result, "error" if result.is_error else "ok"
 
     async def _shown_to_hooks(self, call: ToolCall, result: ToolResult) -> ToolResult:
         # Not under the signal: an audit must see how a cancelled call ended. Each hook has its own bound.
-        return await self.hooks.after_tool(call, result) if self.hooks else result
+        shown = await self.hooks.after_tool(call, result) if self.hooks else result
+        return shown if _is_sound(shown) else _error("A plugin made of the result what cannot be read.")
 
     async def _until_aborted(self, work: Callable[[], Awaitable[T]], limit_s: float | None) -> T:
         """Wait for something of this call; the turn's signal cancels it in place.
@@ -221,6 +260,14 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 def _error(text: str) -> ToolResult:
     return ToolResult.of(text, is_error=True)
+
+
+def _is_sound(result: ToolResult) -> bool:
+    """Whether the blocks are blocks: a plugin's mistake must end its call, not the turn."""
+    content: object = result.content
+    return isinstance(content, tuple) and all(
+        isinstance(block, ContentBlock) and isinstance(getattr(block, "text", ""), str) for block in content
+    )
 
 
 def _bounded_text(result: ToolResult) -> ToolResult:

@@ -18,6 +18,9 @@ from antigravity_control import Decision
 from .frames import Json
 
 _OUTCOMES: Final[dict[str, Ended]] = {"ok": "ok", "error": "error", "denied": "not_run", "cancelled": "cancelled"}
+_UNREADABLE: Final = Decision(
+    "deny", "The arguments of this call are no object, so nobody can tell what it does.", "default"
+)
 _UNRECORDED: Final = "The ledger could not record this call; the sidecar's log says why"
 
 
@@ -55,7 +58,7 @@ class Control:
         """
         if not self._on:
             return {"decision": "allow", "reason": "control is off"}
-        if self._governor.is_ready and not self._governor.records_calls:
+        if self._governor.is_ready and not self._governor.records_calls and _is_readable(call):
             # Nothing to wait for: a task would take longer than the decision.
             return _answer(self._governor.decide(_governed(call), attended=attended))
         return self._decided(call, attended=attended)
@@ -64,7 +67,7 @@ class Control:
         await self._governor.ready()
         began = time.monotonic()
         asked = _governed(call)
-        made = self._governor.decide(asked, attended=attended)
+        made = self._governor.decide(asked, attended=attended) if _is_readable(call) else _UNREADABLE
         seconds = time.monotonic() - began
         if not await self._governor.record(asked, made, seconds=seconds, attended=attended) and made.allowed:
             reason = f"{_UNRECORDED}{'' if attended else ', and nobody can be asked here'}."
@@ -84,6 +87,11 @@ class Control:
 def _answer(made: Decision) -> Json:
     decision = "ask" if made.asks else made.decision
     return {"decision": decision, "reason": made.reason, **({"rule": made.rule} if made.rule else {})}
+
+
+def _is_readable(call: Json) -> bool:
+    """Whether the arguments are what every tool takes; a tool may make anything of what else the host was given."""
+    return isinstance(call.get("arguments"), Mapping | None)
 
 
 def _governed(call: Json) -> GovernedCall:

@@ -3,15 +3,15 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.ledgers import copy_of, decision, fill, forged, put, rechain, rows_of, tampering
 
-from antigravity_control.ledger import Ledger, LedgerError, Limits, verify
+from antigravity_control.ledger import Ledger, LedgerError, Limits, otel_record, read, verify
 from antigravity_control.ledger.anchor import Anchor, Head
 
 pytestmark = pytest.mark.requirement("X-007")
@@ -339,3 +339,166 @@ def test_a_ledger_of_a_newer_version_is_left_alone(ledger: Path) -> None:
         with pytest.raises(LedgerError, match="newer version") as failure:
             use()
         assert failure.value.kind == "newer"
+
+
+# ---- the oldest file, which no row before it vouches for -------------------------------------------------------------
+@pytest.mark.parametrize(("cut", "row"), [(1, 1), (4, 4), (11, 11)])
+def test_rows_cut_off_at_the_beginning_are_missed(ledger: Path, cut: int, row: int) -> None:
+    with tampering(ledger / FIRST) as db:
+        db.execute("DELETE FROM rows WHERE seq <= ?", (cut,))
+    assert faults(ledger) == [("missing", FIRST, row)]
+    assert faults(ledger / FIRST) == [("missing", FIRST, row)]
+
+
+def test_the_first_rows_that_rotation_kept_are_missed_too(ledger: Path) -> None:
+    fill(ledger, 12, Limits(max_rows=12, keep_files=2))
+    oldest = min(ledger.glob("ledger-*.db"))
+    assert oldest.name != FIRST
+    with tampering(oldest) as db:
+        first = rows_of(db)[0][0]
+        db.execute("DELETE FROM rows WHERE seq = ?", (first,))
+    assert faults(ledger) == [("missing", oldest.name, first)]
+
+
+def test_an_oldest_file_without_its_rows_is_named(ledger: Path) -> None:
+    with tampering(ledger / FIRST) as db:
+        db.execute("DELETE FROM rows")
+    assert faults(ledger) == [("missing", FIRST, None)]
+
+
+def test_files_that_were_renamed_over_a_dropped_one_are_named(ledger: Path) -> None:
+    (ledger / FIRST).unlink()
+    for number in (2, 3, 4):
+        (ledger / f"ledger-{number:06}.db").rename(ledger / f"ledger-{number - 1:06}.db")
+    assert faults(ledger) == [("moved", FIRST, 13)]
+
+
+# ---- while a process has it open -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("whose", ["its own", "another's"])
+def test_rows_that_are_cut_off_under_a_writer_are_noted_by_its_next_row(tmp_path: Path, whose: str) -> None:
+    """And stay so: the anchor alone forgets them after as many rows as it has slots."""
+    folder = tmp_path / "ledger"
+    with Ledger.open(folder) as ledger:
+        ledger.decided(decision(0))
+        if whose == "its own":
+            for number in range(5):
+                ledger.decided(decision(number))
+        else:
+            fill(folder, 5)
+        with tampering(folder / FIRST, wal=True) as db:
+            db.execute("DELETE FROM rows WHERE seq > 4")
+        for number in range(80):
+            ledger.decided(decision(number))
+        assert faults(folder) == [("truncated", FIRST, 5)]
+    report = verify(folder)
+    assert [(fault.kind, fault.row) for fault in report.faults] == [("truncated", 5)]
+    assert "3 rows up to row 7" in report.faults[0].text
+
+
+def test_a_row_that_is_replaced_under_a_writer_is_noted_by_its_next_row(tmp_path: Path) -> None:
+    folder = tmp_path / "ledger"
+    with Ledger.open(folder) as ledger:
+        for number in range(5):
+            ledger.decided(decision(number))
+        with tampering(folder / FIRST, wal=True) as db:
+            rechain(db, 6, lambda _: {"decision": "deny"})
+        for number in range(80):
+            ledger.decided(decision(number))
+    assert ("replaced", FIRST, 7) in faults(folder)
+
+
+def test_several_writers_at_once_note_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "ledger"
+    with Ledger.open(folder, limits=LIMITS) as first, Ledger.open(folder, limits=LIMITS) as second:
+        for number in range(30):
+            (first if number % 3 else second).decided(decision(number))
+    report = verify(folder)
+    assert report.ok, report.faults
+
+
+def test_a_log_that_is_removed_under_a_writer_costs_no_row(ledger: Path) -> None:
+    with Ledger.open(ledger) as writer:
+        for number in range(3):
+            writer.decided(decision(number))
+        (ledger / f"{LAST}-wal").unlink()
+        written = [writer.decided(decision(number)) for number in range(3)]
+        # As if the process were killed now: what it acknowledged lies under the names that everybody reads.
+        copy = copy_of(ledger, ledger.parent / "copy")
+        assert verify(copy).ok
+        assert verify(copy).head.seq == written[-1]
+    assert verify(ledger).ok
+
+
+# ---- what is no file, and what no row of ours says -------------------------------------------------------------------
+@contextmanager
+def a_pipe(path: Path) -> Iterator[None]:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    # Open and full, so that a reader who does not look first gets something and does not hang.
+    held = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    os.write(held, b" " * 8192)
+    yield
+    os.close(held)
+
+
+@contextmanager
+def a_folder(path: Path) -> Iterator[None]:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    yield
+
+
+@contextmanager
+def a_link(path: Path) -> Iterator[None]:
+    path.touch()
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+    yield
+
+
+Make = Callable[[Path], AbstractContextManager[None]]
+
+
+@pytest.mark.parametrize("make", [a_pipe, a_folder, a_link])
+@pytest.mark.parametrize("name", [MIDDLE, LAST, f"{LAST}-wal", f"{LAST}-shm", f"{LAST}-journal"])
+def test_a_database_that_is_no_plain_file_is_named_and_never_waited_for(ledger: Path, name: str, make: Make) -> None:
+    file = name.partition("-wal")[0].partition("-shm")[0].partition("-journal")[0]
+    with make(ledger / name):
+        assert ("file-damaged", file, 13 if file == MIDDLE else 37) in faults(ledger)
+        with pytest.raises(LedgerError, match="not a link") as failure:
+            list(read(ledger))
+        assert failure.value.kind == "unsafe"
+
+
+@pytest.mark.parametrize("make", [a_pipe, a_folder, a_link])
+def test_an_anchor_that_is_no_plain_file_is_a_fault(ledger: Path, make: Make) -> None:
+    with make(ledger / "head"):
+        assert faults(ledger) == [("anchor", "head", None)]
+
+
+@pytest.mark.parametrize("statement", ["user_version = 0", "user_version = -1", "application_id = 1"])
+def test_a_header_that_is_not_ours_is_a_fault(ledger: Path, statement: str) -> None:
+    with closing(sqlite3.connect(ledger / MIDDLE)) as db:
+        db.execute(f"PRAGMA {statement}")
+    assert faults(ledger) == [("schema", MIDDLE, None)]
+
+
+def test_a_row_number_beyond_all_numbers_is_an_error_of_the_ledger(ledger: Path) -> None:
+    """Not another exception, which would end the turn instead of denying the call."""
+    with closing(sqlite3.connect(ledger / LAST)) as db, db:
+        db.execute("INSERT INTO rows VALUES (?, x'00', '{}')", ((1 << 63) - 1,))
+    with pytest.raises(LedgerError, match="control verify") as failure:
+        fill(ledger, 1)
+    assert failure.value.kind == "damaged"
+    assert ("changed", LAST, (1 << 63) - 1) in faults(ledger)
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.999999-23:59", "0001-01-01T00:00:00+23:59", "soon", 5, None])
+def test_a_row_with_a_time_that_is_none_is_exported_all_the_same(ledger: Path, when: object) -> None:
+    with tampering(ledger / LAST) as db:
+        seq, _, body = rows_of(db)[1]
+        put(db, seq, forged(body, time=when))
+    times = [otel_record(entry)["timeUnixNano"] for entry in read(ledger)]
+    assert len(times) == 34
+    assert times.count("0") <= 1
+    assert all(int(each) >= 0 for each in times)

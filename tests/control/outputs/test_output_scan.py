@@ -18,6 +18,7 @@ import pytest
 
 from antigravity_control.outputs import Finding, scan, scanning
 from antigravity_control.outputs.detectors import DETECTORS
+from antigravity_control.outputs.visible import visible
 
 ROOT = Path(__file__).resolve().parents[3]
 CHANCE = random.Random(6)
@@ -81,6 +82,13 @@ SECRETS = [
     ("named-secret", '"client_secret": "', some(32)),
     ("named-secret", "export API_KEY='", some(32)),
     ("named-secret", "https://example.com/?access_token=", some(300)),
+    ("named-secret", '"password": "', "Tr0ub4dor&3;x(y)"),
+    ("named-secret", r"{\"api_key\": \"", some(32)),
+    ("authorization-header", r"{\"Authorization\": \"Bearer ", some(40)),
+    ("named-secret", "SMTP_PASS=", "Xk9#mPq2" + some(4)),
+    ("named-secret", "password=", "MyS3cret" + some(6)),
+    ("named-secret", "api_token = ", "aBxQzRtYwPbNmKjHgFdSaLpOiUyT"),
+    ("docker-password", '"auth": "', base64.b64encode(b"bob:" + some(14).encode()).decode()),
     ("named-secret", "  token: ", str(uuid.UUID(int=CHANCE.getrandbits(128)))),
 ]
 IDS = [f"{kind}-{number}" for number, (kind, _, _) in enumerate(SECRETS)]
@@ -90,6 +98,7 @@ AFTER = {"netrc-password": "\n", "password-in-url": "@db.example.com/x", "named-
 
 def line(kind: str, before: str, secret: str) -> tuple[str, str]:
     quote = before[-1:] if before[-1:] in ("'", '"') else ""
+    quote = rf"\{quote}" if before.endswith(rf"\{quote}") and quote else quote
     return before, AFTER.get(kind, "") + quote
 
 
@@ -110,13 +119,63 @@ def test_each_kind_is_found_and_only_it_is_replaced(kind: str, before: str, secr
 @pytest.mark.parametrize(("kind", "before", "secret"), SECRETS, ids=IDS)
 def test_within_json_with_its_escapes_nothing_of_it_is_left(kind: str, before: str, secret: str) -> None:
     before, after = line(kind, before, secret)
-    text = json.dumps({"output": f"first\n{before.replace(chr(34), '')}{secret}{after.replace(chr(34), '')}\nlast"})
+    text = json.dumps({"output": f"first\n{before}{secret}{after}\nlast"})
     result = scan(text, policy="redact")
     assert {each.kind for each in result.findings} == {kind}
     longest = max(secret.split("\n"), key=len)
     assert longest not in result.text
     assert result.text.startswith('{"output": "first\\n')
     assert result.text.endswith('last"}')
+
+
+#: What programs put around and into what they show.
+SHOWN = {
+    "a colour": lambda text: f"\x1b[32m{text}\x1b[0m",
+    "a colour that ends before it": lambda text: f"\x1b[1mx\x1b[0m{text}",
+    "a match of a search": lambda text: f"f:\x1b[01;31m\x1b[K{text}\x1b[m\x1b[K",
+    "a match of a part": lambda text: f"{text[: len(text) // 2]}\x1b[01;31m\x1b[K{text[len(text) // 2 :]}\x1b[m\x1b[K",
+    "a coloured difference": lambda text: "\n".join(
+        f"\x1b[32m+\x1b[m\x1b[32m{each}\x1b[m" for each in text.split("\n")
+    ),
+    "a line that was added": lambda text: "\n".join(f"+{each}" for each in text.split("\n")),
+    "a line that was taken away": lambda text: "\n".join(f"-{each}" for each in text.split("\n")),
+    "a search in files": lambda text: "\n".join(f"a/b-1.pem:{n}:{each}" for n, each in enumerate(text.split("\n"), 1)),
+    "a colour in JSON": lambda text: json.dumps(f"\x1b[31m{text}\x1b[0m"),
+    "JSON in JSON": lambda text: json.dumps(json.dumps(f"x\n{text}")),
+    "bytes of Python": lambda text: repr(f"é\n{text}".encode()),
+    "signs as numbers": lambda text: f"\\u003d{text}".replace("=", "\\u003d") if "=" not in text else text,
+    "an address": lambda text: f"https://example.com/?q=%20{text}",
+    "half of a pair": lambda text: f"\ud800{text}\udfff",
+    "base64": lambda text: base64.b64encode(f"# settings\n{text}\n".encode()).decode(),
+    "base64 in lines": lambda text: base64.encodebytes(f"# settings\n{text}\n".encode()).decode(),
+    "base64 in a file": lambda text: f"  config: {base64.b64encode(text.encode()).decode()}\n  kind: Secret\n",
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize(("kind", "before", "secret"), SECRETS, ids=IDS)
+def test_however_it_is_shown_nothing_of_it_is_left(kind: str, before: str, secret: str, shown: str) -> None:
+    before, after = line(kind, before, secret)
+    text = SHOWN[shown](f"{before}{secret}{after}")
+    result = scan(f"first\n{text}\nlast", policy="redact")
+    assert result.findings
+    assert result.text.startswith("first")
+    assert result.text.endswith("last")
+    left = visible(result.text).text
+    longest = max(secret.split("\n"), key=len)
+    assert longest not in left
+    if shown.startswith("base64"):
+        assert base64.b64encode(secret.encode())[4:28].decode() not in left
+
+
+def test_places_are_those_of_the_text_that_was_given() -> None:
+    secret = "ghp_" + some(36)
+    text = f"\x1b[1ma\x1b[0m b \x1b[32m{secret[:10]}\x1b[1m{secret[10:]}\x1b[0m c"
+    result = scan(text, policy="redact")
+    (found,) = result.findings
+    assert text[found.start : found.end] == f"{secret[:10]}\x1b[1m{secret[10:]}"
+    assert result.text == "\x1b[1ma\x1b[0m b \x1b[32m[redacted: github-token]\x1b[0m c"
+    assert result.scanned == len(text)
 
 
 @pytest.mark.parametrize(("kind", "before", "secret"), SECRETS, ids=IDS)
@@ -233,6 +292,19 @@ def test_the_history_of_a_repository_holds_none() -> None:
 
 
 HOSTILE = [
+    *(
+        "\x1b[0m",
+        "\x1b[" + "1;" * 30,
+        "\\u001b[",
+        "QUJD",
+        "QUJD" * 19 + "\n",
+        "QQ==",
+        "%41",
+        "\\u0041",
+        "\n+",
+        '"auth":"QQ"',
+    ),
+    "-----BEGIN PRIVATE KEY-----\nfile.name-1:",
     *(word + tail for word in sorted({word for each in DETECTORS for word in each.words}) for tail in ("", "a1=")),
     *("-----BEGIN RSA PRIVATE KEY-----\n", "-----END RSA PRIVATE KEY-----", "A" * 24 + "-----END RSA PRIVATE KEY-----"),
     *("-----BEGIN PRIVATE KEY-----\nA: b\nA: c\n", "eyJaaaaaaaaaaa.", "https://a:", "token=/1", "İtoken=", "://a:bbb"),

@@ -225,6 +225,78 @@ def test_a_git_file_that_names_the_worktree_of_another_project_shows_nothing(pla
     assert run(f"cat {private}/HEAD {place}/elsewhere/file").stdout == ""
 
 
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "cat a/b/secret",
+        "cat link/secret",
+        "cat /proc/self/cwd/a/b/secret /proc/1/root$PWD/a/b/secret",
+        "mv a/b c && cat c/secret",
+        "mv a c; cat c/b/secret",
+        "ln a/b/secret c; cat c",
+        "rm -rf a/b; ls a/b/secret",
+        "umount a/b; cat a/b/secret",
+        "unshare -Urm sh -c 'umount a/b; cat a/b/secret'",
+        "echo bad > a/b/secret",
+        "cat .env; mv .env c; cat c; echo bad > .env",
+    ],
+)
+def test_what_must_not_be_read_is_not_there_nor_under_another_name_later(place: Path, run: Run, attack: str) -> None:
+    project = place / "home/project"
+    (project / "a/b").mkdir(parents=True)
+    (project / "a/b/secret").write_text("hidden word")
+    (project / ".env").write_text("hidden word")
+    (project / "link").symlink_to("a/b")
+    subprocess.run(["chown", "-R", f"--reference={place}", str(project)], check=True)
+    plan = {"hidden": (project / "a/b", project / ".env")}
+    first = run(f"cd {project} && ({attack}); echo ended", **plan)
+    assert first.stdout.endswith("ended\n")
+    # The next command has the same rules, which name the same places.
+    second = run("grep -rs 'hidden word' . ; echo ended", **plan)
+    assert "hidden word" not in first.stdout + second.stdout
+    assert second.stdout.endswith("ended\n")
+    assert (project / "a/b/secret").read_text() == (project / ".env").read_text() == "hidden word"
+
+
+def test_files_of_the_system_can_be_hidden_too(run: Run) -> None:
+    ended = run(
+        "cat /etc/passwd /usr/bin/env; ls /usr/share",
+        hidden=tuple(map(Path, ("/etc/passwd", "/usr/bin/env", "/usr/share"))),
+    )
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "attack", ["echo bad >> a/kept", "rm -f a/kept; echo bad > a/kept", "mv a c; mkdir a; echo bad > a/kept"]
+)
+def test_what_must_not_be_written_stays(place: Path, run: Run, attack: str) -> None:
+    project = place / "home/project"
+    (project / "a").mkdir()
+    (project / "a/kept").write_text("as it was")
+    subprocess.run(["chown", "-R", f"--reference={place}", str(project)], check=True)
+    ended = run(f"cd {project} && ({attack}); cat a/kept; touch a/new made && echo ended", kept=(project / "a/kept",))
+    assert ended.stdout == "as it wasended\n", ended.stderr
+    assert (project / "a/kept").read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "echo bad > sub/.git/config",
+        "mv sub other; mkdir -p sub/.git; echo bad > sub/.git/config",
+        "rm -rf sub; mkdir -p sub/.git; echo bad > sub/.git/config",
+        "mv sub/.git sub/x",
+    ],
+)
+def test_a_repository_further_down_cannot_be_written_or_replaced(place: Path, run: Run, attack: str) -> None:
+    project = place / "home/project"
+    (project / "sub/.git").mkdir(parents=True)
+    (project / "sub/.git/config").write_text("[core]\n")
+    subprocess.run(["chown", "-R", f"--reference={place}", str(project)], check=True)
+    assert run(f"cd {project} && cat sub/.git/config && ({attack})").stdout == "[core]\n"
+    assert (project / "sub/.git/config").read_text() == "[core]\n"
+
+
 @pytest.mark.parametrize("granted", [False, True])
 def test_the_network_is_off_unless_granted(run: Run, granted: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -263,6 +335,15 @@ def test_processes_of_the_machine_are_not_there(run: Run) -> None:
     count, *rest = ended.stdout.split()
     assert int(count) <= 6
     assert rest == ["1"]
+
+
+def test_switches_of_the_machine_cannot_be_opened(run: Run) -> None:
+    """Asked, not written: root may write them without any capability, and they are the machine's, not the sandbox's."""
+    ended = run(
+        "find /proc -path '/proc/[0-9]*' -prune -o -type f -writable -print; echo asked; cat /proc/sys/kernel/pid_max"
+    )
+    assert ended.stdout.startswith("asked\n")
+    assert ended.stdout.split()[1].isdigit()
 
 
 def test_there_is_no_terminal_to_type_into(run: Run) -> None:

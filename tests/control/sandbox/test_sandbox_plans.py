@@ -12,6 +12,7 @@ import pytest
 from helpers import bubblewrap
 
 from antigravity_control.sandbox import SandboxError, SandboxPlan, backend, backends, layout, sandboxed, wrap
+from antigravity_control.sandbox import bubblewrap as bubblewrap_backend
 
 
 @pytest.fixture
@@ -110,12 +111,61 @@ def test_a_granted_repository_keeps_its_git_too(workspace: Path) -> None:
     assert laid.protected == (workspace.parent / "other/.git",)
 
 
+# ---- what must not be read or written -------------------------------------------------------------------------------
+def test_hidden_and_kept_places_are_real_and_their_way_is_pinned(workspace: Path) -> None:
+    for name in ("a/b/c", "src", "home-of-none"):
+        (workspace / name).mkdir(parents=True)
+    (workspace / "link").symlink_to("a/b")
+    laid = layout(
+        SandboxPlan(
+            workspace=workspace,
+            hidden=(workspace / "link" / "c", Path("a/b/c"), Path("gone"), Path("\0"), workspace.parent / ".ssh"),
+            kept=(Path("src"), workspace.parent),
+        )
+    )
+    assert laid.hidden == (workspace / "a/b/c",)
+    assert laid.pinned == (workspace / "a", workspace / "a/b")
+    # A kept place around the workspace makes that read-only, and shows no more.
+    assert laid.protected == (workspace / "src", workspace)
+
+
+@pytest.mark.parametrize("place", [".", "..", "/", "~"])
+def test_a_workspace_that_must_not_be_read_is_refused(workspace: Path, place: str) -> None:
+    assert refused(workspace, hidden=(Path(place),)) == "SANDBOX_BAD_WORKSPACE"
+
+
+def test_repositories_further_down_are_protected_and_links_not_followed(workspace: Path) -> None:
+    elsewhere = workspace.parent / "elsewhere/.git"
+    elsewhere.mkdir(parents=True)
+    for name in ("nested/.git", "vendor/bare.git/objects", "vendor/bare.git/refs", "deep/er/sub"):
+        (workspace / name).mkdir(parents=True)
+    (workspace / "vendor/bare.git/HEAD").write_text("ref: refs/heads/main\n")
+    (workspace / "deep/er/sub/.git").write_text("gitdir: ../../../.git/modules/sub\n")
+    (workspace / "link").symlink_to(elsewhere.parent)
+    laid = layout(SandboxPlan(workspace=workspace))
+    assert set(laid.protected) == {
+        workspace / "nested/.git", workspace / "vendor/bare.git", workspace / "deep/er/sub/.git"
+    }  # fmt: skip
+    assert set(laid.pinned) == {workspace / name for name in ("nested", "vendor", "deep", "deep/er", "deep/er/sub")}
+    assert layout(SandboxPlan(workspace=workspace, protect=())).protected == ()
+
+
+def test_a_workspace_that_is_a_bare_repository_keeps_its_parts(workspace: Path) -> None:
+    for name in ("objects", "refs", "hooks"):
+        (workspace / name).mkdir()
+    for name in ("HEAD", "config", "notes"):
+        (workspace / name).touch()
+    laid = layout(SandboxPlan(workspace=workspace))
+    assert {each.name for each in laid.protected} == {"HEAD", "objects", "refs", "config", "hooks"}
+
+
 # ---- the program ----------------------------------------------------------------------------------------------------
 def program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     (folder / "bwrap").write_text(f"#!/bin/bash\n{text}\n")
     (folder / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    # Nothing but it: a program of the system would be taken first.
+    monkeypatch.setenv("PATH", str(folder))
 
 
 def test_without_a_program_it_says_what_to_do(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +214,55 @@ def test_a_program_where_commands_may_write_is_not_used(workspace: Path) -> None
     with pytest.raises(SandboxError) as caught:
         wrap(["true"], SandboxPlan(workspace=workspace), platform="linux", program=str(workspace / "bwrap"))
     assert caught.value.code == "SANDBOX_BROKEN"
+
+
+MARKER = 'echo ran > "{marker}"'
+
+
+@pytest.mark.parametrize("how", ["program", "link to it", "link in the workspace"])
+def test_a_program_where_commands_may_write_is_not_even_started(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The proof runs outside of any sandbox: a command that leaves a `bwrap` in a virtual environment of the workspace,
+    which is first on PATH, must not get its next line run there."""
+    marker = tmp_path / "marker"
+    outside, place = tmp_path / "bin", workspace / ".venv/bin"
+    program(outside, MARKER.format(marker=marker), monkeypatch)
+    place.mkdir(parents=True)
+    if how == "program":
+        (outside / "bwrap").rename(place / "bwrap")
+    elif how == "link to it":
+        (outside / "bwrap").rename(place / "bwrap")
+        (outside / "bwrap").symlink_to(place / "bwrap")
+    else:
+        (place / "bwrap").symlink_to(outside / "bwrap")
+    monkeypatch.setenv("PATH", str(outside if how == "link to it" else place))
+    with (
+        pytest.raises(SandboxError, match="may write") as caught,
+        sandboxed(["touch", "ran"], SandboxPlan(workspace=workspace)),
+    ):
+        pytest.fail("it was made")
+    assert caught.value.code == "SANDBOX_BROKEN"
+    with pytest.raises(SandboxError, match="may write"):
+        wrap(["touch", "ran"], SandboxPlan(workspace=workspace), platform="linux")
+    assert not marker.exists()
+
+
+def test_a_program_of_the_system_is_taken_before_any_other(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another project's environment may stand first on PATH, and commands may have written there before."""
+    marker = tmp_path / "marker"
+    program(tmp_path / "bin", MARKER.format(marker=marker), monkeypatch)
+    system = tmp_path / "system"
+    system.mkdir()
+    (system / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+    (system / "bwrap").chmod(0o755)
+    monkeypatch.setattr(bubblewrap_backend, "system_paths", lambda: (system,))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{system}")
+    with pytest.raises(SandboxError, match=f"`{system}/bwrap`"):
+        backend(platform="linux")
+    assert not marker.exists()
 
 
 def test_a_system_without_a_sandbox_says_so() -> None:

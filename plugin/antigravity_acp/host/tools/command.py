@@ -8,6 +8,7 @@ With a plan for a sandbox the line runs inside one, with the environment that th
 be had is an error, and the line does not run. Who makes the plans decides which lines may do without.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -57,6 +58,11 @@ class RunCommand:
     def __init__(self, sandbox_for: SandboxFor | None = None) -> None:
         self._sandbox_for = sandbox_for
 
+    @property
+    def confines(self) -> bool:
+        """Whether lines can run in a sandbox here."""
+        return self._sandbox_for is not None
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Run it; a line that fails is a result with its exit code, one that ran too long is an error.
 
@@ -94,7 +100,17 @@ class RunCommand:
             # On the stack from within the thread: a cancelled caller still cleans up what was laid out.
             laid = await in_thread(lambda: stack.enter_context(sandboxed(["bash", "-c", command], plan, cwd=root)))
             return laid.argv, laid.env
-        bash = shutil.which("bash")
+        bash = _bash(root)
         if bash is None:
             raise ToolError("There is no bash on this machine.")
         return [bash, "-c", command], scrubbed_environment()
+
+
+def _bash(root: Path) -> str | None:
+    """The first on ``PATH`` that does not lie in the workspace, where whoever writes files could have put one: an
+    environment of the workspace is often the first there."""
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        found = shutil.which("bash", path=entry) if os.path.isabs(entry) else None
+        if found and not any(Path(os.path.realpath(each)).is_relative_to(root) for each in (entry, found)):
+            return found
+    return None
