@@ -2,7 +2,8 @@
  * The control of tool calls: asks the sidecar before the host runs a tool, and tells it afterwards how it ended.
  *
  * Owns: the two listeners. `deny` blocks with its reason, `ask` goes to the host's own approval, `allow` leaves the decision
- * to the host and whatever else listens: nothing here ever widens what would be allowed without it.
+ * to the host and whatever else listens: nothing here ever widens what would be allowed without it. What runs is what was
+ * decided: arguments that another listener has changed in the meantime are decided again, and none changes them after that.
  * If the sidecar cannot be asked, a person is; where nobody is there to be asked, the call is denied.
  */
 import { textOf } from './failure.js'
@@ -23,12 +24,12 @@ const REPORT_MS = 10_000
  * @param {Attended} attended
  */
 export function listen(ctx, sidecar, on, attended) {
-  /** Calls that were asked about, and whether their tool was started. @type {WeakMap<ToolExecution, {started: boolean}>} */
+  /** Calls that were asked about: for which arguments, and whether their tool was started. @type {WeakMap<ToolExecution, {decided: string, started: boolean}>} */
   const asked = new WeakMap()
 
   ctx.on('tools/pre-execute', async (/** @type {ToolExecution} */ exec, /** @type {() => Promise<PreToolDecision>} */ next) => {
     if (!on()) return next()
-    asked.set(exec, { started: false })
+    asked.set(exec, { decided: textOfArguments(exec), started: false })
     const own = await decide(ctx, sidecar, exec, attended(exec))
     if (own.kind !== 'ask') return own.kind === 'allow' ? next() : own
     // Others may still deny what we only ask about.
@@ -36,9 +37,16 @@ export function listen(ctx, sidecar, on, attended) {
     return theirs.kind === 'allow' ? own : theirs
   }, { prepend: true })
 
-  ctx.on('tools/execute', (/** @type {ToolExecution} */ exec, /** @type {() => Promise<unknown>} */ next) => {
+  ctx.on('tools/execute', async (/** @type {ToolExecution} */ exec, /** @type {() => Promise<unknown>} */ next) => {
     const state = asked.get(exec)
-    if (state !== undefined) state.started = true
+    if (state === undefined) return next()
+    if (textOfArguments(exec) !== state.decided) {
+      // Whoever was asked saw the other ones, and cannot be asked from here.
+      const own = await decide(ctx, sidecar, exec, false)
+      if (own.kind !== 'allow') throw new Error(`The call was changed after it was decided. ${'reason' in own ? own.reason : ''}`)
+    }
+    Object.defineProperty(exec, 'arguments', { value: frozen(exec.arguments), writable: false, configurable: false, enumerable: true })
+    state.started = true
     return next()
   })
 
@@ -103,6 +111,25 @@ export function attendance(ctx) {
     if (session !== undefined && approval.effectivePolicy(session) === 'never') return false
     return events.dispatch('waterfall', ['approval/request']).length > 0
   }
+}
+
+/** @param {ToolExecution} exec */
+function textOfArguments(exec) {
+  return JSON.stringify([exec.name, exec.arguments])
+}
+
+/**
+ * The same value, which nobody changes any more. The host has frozen its own; what another plugin put there may be open.
+ * @template T
+ * @param {T} value
+ * @returns {T}
+ */
+function frozen(value) {
+  if (typeof value === 'object' && value !== null) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) frozen(inner)
+  }
+  return value
 }
 
 /** @param {ToolExecution} exec */

@@ -141,3 +141,27 @@ def test_a_sidecar_that_cannot_be_asked_leaves_it_to_a_person_or_denies(dsh: Dsh
             assert asked == []
             assert "cannot be asked" in turn["final"]
             assert not made.exists()
+
+
+REWRITES = [
+    pytest.param({"deny": ["command(touch)"]}, False, id="denied"),
+    pytest.param({}, False, id="asked about"),
+    pytest.param({"allow": ["command(true)", "command(touch)"]}, True, id="allowed"),
+]
+
+
+@pytest.mark.parametrize("at", ["pre-execute", "execute"])
+@pytest.mark.parametrize(("permissions", "runs"), REWRITES)
+def test_what_another_plugin_makes_of_a_call_is_decided_too(
+    dsh: Dsh, at: str, permissions: dict[str, list[str]], runs: bool
+) -> None:
+    made = dsh.workspace / "made.txt"
+    call = {"name": "bash", "arguments": {"command": f"true {made}", "description": "nothing"}}
+    script = [{"when": {"user": "go", "round": 0}, "calls": [call]}, {"text": "it said {{result.1}}"}]
+    row = dsh.desk(rewrite={"at": at, "word": "true", "to": "touch"})
+    dsh.ready("sdk", script, row, control=True, permissions={"allow": ["command(true)"], **permissions})
+    with sdk(dsh) as host:
+        said = host.run("go")["final"]
+    assert made.exists() is runs, said
+    assert len(dsh.seen("rewrote")) == 1
+    assert ("changed after it was decided" in said) is not runs

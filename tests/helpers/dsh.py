@@ -124,7 +124,8 @@ class Dsh:
         return {"insert": [{"id": "desk", "name": str(TESTS / "plugins" / "desk.mjs"), "config": config}]}
 
     def seen(self, at: str) -> list[dict[str, Any]]:
-        """What the desk saw of one kind since the last :meth:`forget`: `pre`, `run`, `asked`, `call` or `piece`."""
+        """What the desk saw of one kind since the last :meth:`forget`: `pre`, `run`, `asked`, `call`, `piece` or
+        `rewrote`."""
         path = self.folder / "desk.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [line for line in map(json.loads, lines) if line["at"] == at]
