@@ -22,7 +22,8 @@ from .options import walks
 from .remote import RemoteJudge
 from .ruleset import RuleSet
 from .scopes import Kind
-from .shell import Line, Redirection, Unit, Word
+from .shell import Line, Redirection, Unit, Word, suspected
+from .shell.touches import MAYBE
 from .suggest import rules_for, runs_others
 
 #: Files that hold nothing: opening them needs nobody's word, though a rule may still deny it.
@@ -34,6 +35,8 @@ _SPEAKING: Final = frozenset(
 )
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NETWORK: Final = re.compile(r"/dev/(?:tcp|udp)/(?P<host>[^/]+)")
+#: Rules of one line that its reason names.
+_NAMED: Final = 4
 #: How a command is a part of another one's words, and not one of the line's own.
 _WITHIN: Final = "substitution"
 _MANY: Final = frozenset({"busybox", "toybox"})
@@ -52,6 +55,9 @@ class LineJudge:
         self._remote = remote
         self._mode = mode
         self._home = home
+        self._held_writes = (
+            files.holds_back("deny", "write_file") or files.holds_back("ask", "write_file") or files.keeps_own
+        )
         self._held_files = files.holds_back("deny") or files.holds_back("ask") or files.keeps_own
 
     def judge(self, action: ActionName, line: Line) -> Finding:
@@ -95,11 +101,14 @@ class LineJudge:
     def _held(self, action: ActionName, line: Line) -> Iterator[Finding]:
         """Everything that deny and ask rules say about the line."""
         kinds: tuple[Kind, Kind] = ("deny", "ask")
+        suspects: tuple[Unit, ...] | None = None
         for kind in kinds:
             for layer in self._layers:
                 index = layer.lines(kind, action)
                 if index is None:
                     continue
+                if suspects is None:
+                    suspects = tuple(suspected(line)) if line.hints else ()
                 whole = index.restricts_line(line)
                 if whole is not None:
                     yield _by_rule(kind, whole[1], None)
@@ -109,31 +118,41 @@ class LineJudge:
                         yield _by_rule(kind, hit[1], unit)
                     elif hit is not None:
                         yield _maybe(kind, hit[1], unit)
-        for unit in (*line.units, *line.salvaged):
+                for unit in suspects:
+                    hit = index.restricts(unit)
+                    if hit is not None:
+                        yield _maybe(kind, hit[1], unit)
+        for unit in _wherever((*line.units, *line.salvaged)):
             yield from self._touched(unit)
 
     def _touched(self, unit: Unit) -> Iterator[Finding]:
         """What rules say about the files and addresses that a command names."""
         recursive = walks(unit.guess, (word.text for word in unit.argv[1:]))
-        named: list[tuple[str, str, bool]] = []
-        needs = (*unit.touches, *unit.extra)
-        named.extend((need.action, need.target, True) for need in needs if need.target and need.action != "command")
+        named: list[tuple[str, str, bool, bool]] = []
+        named.extend(
+            (need.action, need.target, True, need.reason == MAYBE)
+            for need in (*unit.extra, *unit.touches)
+            if need.target and need.action != "command"
+        )
         for redirection in unit.redirections:
-            named.extend((action, target, False) for action, target in _opened(redirection) if target)
+            named.extend((action, target, False, False) for action, target in _opened(redirection) if target)
         if recursive:
-            named.append(("read_file", ".", False))
+            named.append(("read_file", ".", False, False))
         seen: set[tuple[str, str]] = set()
-        for action, target, loose in named:
-            if (action, target) in seen:
+        doubted: set[tuple[str, str]] = set()
+        for action, target, loose, maybe in named:
+            if maybe and not self._held_writes:
+                action = "read_file"
+            if (action, target) in seen or (maybe and (action, target) in doubted):
                 continue
-            seen.add((action, target))
+            (doubted if maybe else seen).add((action, target))
             held: Finding | None = None
             if action == "read_url" or _URL.match(target):
                 held = self._remote.restricts_url("read_url", target, unit.text)
             elif self._held_files:
                 held = self._file(action, target, unit, recursive=recursive, loose=loose)
             if held is not None:
-                yield held
+                yield _softened(held) if maybe else held
         yield from self._unknown(unit)
 
     def _unknown(self, unit: Unit) -> Iterator[Finding]:
@@ -178,9 +197,9 @@ class LineJudge:
             return open_door
         if star is not None:
             return Finding("allow", f"The rule `{star.text}` allows every command.", "rule", star)
-        uncovered, rule = self._uncovered(action, line)
-        if uncovered is None and rule is not None:
-            return Finding("allow", f"The rule `{rule.text}` allows this command.", "rule", rule)
+        uncovered, rules = self._uncovered(action, line)
+        if uncovered is None and rules:
+            return Finding("allow", _allowing(rules), "rule", rules[0])
         if why is not None:
             return Finding("allow", why, "mode")
         return self._unnamed(action, line, uncovered)
@@ -219,17 +238,17 @@ class LineJudge:
         indexes = (layer.lines("allow", action) for layer in self._layers)
         return next((index.star for index in indexes if index is not None and index.star is not None), None)
 
-    def _uncovered(self, action: ActionName, line: Line) -> tuple[Unit | None, Rule | None]:
-        """The first command that no rule allows, and the rule that allows the others."""
-        rule: Rule | None = None
+    def _uncovered(self, action: ActionName, line: Line) -> tuple[Unit | None, list[Rule]]:
+        """The first command that no rule allows; when there is none, the rules that allow them."""
+        rules: dict[str, Rule] = {}
         for unit in line.units:
             if unit.role != "command":
                 continue
             covering = self._covering(action, unit) if line.literal and self._mode.trusted else None
             if covering is None:
-                return unit, None
-            rule = rule or covering
-        return None, rule
+                return unit, []
+            rules.setdefault(covering.text, covering)
+        return None, list(rules.values())
 
     def _covering(self, action: ActionName, unit: Unit) -> Rule | None:
         indexes = (layer.lines("allow", action) for layer in self._layers)
@@ -249,7 +268,7 @@ class LineJudge:
     # -- what a line needs beside its commands ------------------------------------------------------------------
 
     def _needs(self, line: Line) -> Iterator[Finding]:
-        for unit in line.units:
+        for unit in _wherever(line.units):
             if unit.role == "guess":
                 continue
             for redirection in unit.redirections:
@@ -279,6 +298,14 @@ class LineJudge:
     def _anything(self, action: ActionName) -> Finding | None:
         """Whether an unnamed file or address is allowed because every one is, and none is denied."""
         return self._files.anything(action) if action != "read_url" else None
+
+
+def _wherever(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Every unit, once for each folder that it may run in."""
+    for unit in units:
+        yield unit
+        for folder in unit.elsewhere:
+            yield replace(unit, cwd=folder, elsewhere=())
 
 
 def _opened(redirection: Redirection) -> tuple[tuple[ActionName, str | None], ...]:
@@ -315,9 +342,27 @@ def _by_rule(kind: Kind, rule: Rule, unit: Unit | None) -> Finding:
     return Finding(kind, f"The rule `{rule.text}` {VERBS[kind]} this command.", "rule", rule, segment)
 
 
+def _allowing(rules: Sequence[Rule]) -> str:
+    """Which rules allow a line together; many parts need many."""
+    if len(rules) == 1:
+        return f"The rule `{rules[0].text}` allows this command."
+    named = [f"`{rule.text}`" for rule in rules[:_NAMED]]
+    if len(rules) > _NAMED:
+        named.append(f"{len(rules) - _NAMED} more")
+    return f"The rules {', '.join(named[:-1])} and {named[-1]} allow this command."
+
+
 def _maybe(kind: Kind, rule: Rule, unit: Unit) -> Finding:
     reason = f"The rule `{rule.text}` {VERBS[kind]} commands, and this may turn out to be one."
     return Finding("ask", reason, "rule", rule, unit.text, firm=kind == "deny")
+
+
+def _softened(held: Finding) -> Finding:
+    """A deny of what may be no file at all, or may only be read."""
+    if held.outcome != "deny" or held.rule is None:
+        return held
+    reason = f"The rule `{held.rule.text}` denies some files, and this may be about one."
+    return replace(held, outcome="ask", reason=reason, firm=True)
 
 
 def _reasons(line: Line) -> str:

@@ -73,6 +73,14 @@ def simple(random: Random, argv: list[str]) -> str:
     return text
 
 
+def emptied(random: Random, argv: list[str]) -> str:
+    """The words with a variable in them that the line itself leaves without a value."""
+    empties = random.choice(["unset gone", "gone=", "gone=''", 'gone=""', "unset -v gone", "export gone=", "set --"])
+    use = random.choice(["$1", "${2}", "$@", "$*"] if empties == "set --" else ["$gone", "${gone}", "${gone:-}"])
+    words = [random.choice([f"{text}{use}", f'{text}"{use}"', f"{use}{text}"]) for text in argv]
+    return f"{{ {empties}; {' '.join(words)}\n}}"
+
+
 WRAPPERS = [
     "env", "env -u X", "env X=1", "env --", "/usr/bin/env", "nice", "nice -n 5", "nice -5", "nice --adjustment=5",
     "nohup", "timeout 5", "timeout -s KILL 5s", "timeout --signal=KILL -k 1 5", "command", "command -p --",
@@ -95,7 +103,7 @@ def wrapped(random: Random, argv: list[str]) -> list[str]:
 def plain(random: Random, argv: list[str]) -> str:
     kind = random.randrange(6)
     if kind < 3:
-        return simple(random, argv)
+        return emptied(random, argv) if random.random() < 0.2 else simple(random, argv)
     if kind < 5:
         before, middle, after = wrapped(random, argv)
         if random.random() < 0.4 and not before.startswith(
@@ -140,6 +148,19 @@ SHELLS: list[Callable[[Random, str], str]] = [
     lambda random, text: f"busybox_is_not_here; command eval {quoted(random, text)}",
     lambda random, text: f"bash -c 'eval \"$1\"' name {quoted(random, text)}",
     lambda random, text: f"bash -c '\"$@\"' name bash -c {quoted(random, text)}",
+    lambda random, text: f"bash -c 'shift; eval \"$1\"' name dropped {quoted(random, text)}",
+    lambda random, text: f'f() {{ shift 2; eval "$1"; }}; f a b {quoted(random, text)}',
+    lambda random, text: f"v={quoted(random, text)} bash -c 'eval \"$v\"'",
+    lambda random, text: f"env v={quoted(random, text)} bash -c 'eval \"$v\"'",
+    lambda random, text: f'v=x{quoted(random, text)}; eval "${{v#x}}"',
+    lambda random, text: f'v={quoted(random, text)}xx; eval "${{v%xx}}"',
+    lambda random, text: f"{{ printf %s {quoted(random, text)}; }} | cat | bash",
+    lambda random, text: f"(echo :; printf %s {quoted(random, text)}) | bash",
+    lambda random, text: f"bash -s a <<< {quoted(random, text)}",
+    lambda random, text: f'v=(eval); v+=({quoted(random, text)}); "${{v[@]}}"',
+    lambda random, text: f'printf -v v %s {quoted(random, text)}; eval "$v"',
+    lambda random, text: f"env -S bash -c {quoted(random, text)}",
+    lambda random, text: f"parallel_is_not_here || eval {quoted(random, text)}",
 ]
 GROUPS = [
     "{}", "true; {}", "true && {}", "false || {}", "({})", "( {} )", "{{ {}\n}}", "if {}\nthen :; fi",
@@ -156,6 +177,8 @@ GROUPS = [
     "echo a#b $'c\\'d'; {}",
     "echo \\\n a; {}", "echo \"a\\\"b'c\"; {}", "test -f x || {}", "{}\nexit 0", "echo {{a,b}}; {}", "[ 1 = 1 ] && {}",
     "cat <<< \"$({}\n)\"", "echo \"a $(echo \"b $({}\n)\")\"", "tee >({}\n) </dev/null; sleep 0.02",
+    "cat <<X\n$(a\nX\n{}", "while read -r x; do {}\ndone <<< a", "v=1; (v=2; cd ..); {}", "x=$(cd ..; pwd); {}",
+    "f() {{ v=2; }}; f; {}", "set -- a b; shift; {}", "for x; do :; done; {}", "unset v; {}",
 ]  # fmt: skip
 
 

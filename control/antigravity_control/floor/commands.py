@@ -1,32 +1,30 @@
 """One unit against the entries: what each dangerous command looks like, option by option.
 
-Owns: the reading of ``rm``, ``find``, ``dd``, ``kill``, ``systemctl`` and their kin. Pure.
+Owns: the reading of ``rm``, ``find``, ``dd`` and their kin; ``power.py`` has those that stop the machine. Pure.
 """
 
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..shell import Unit, Word
-from ..shell.options import read_options
-from . import table
+from . import power, table
 from .table import Entry
-from .targets import deleted, device_word
+from .targets import deleted, device_word, sysrq
 
 _FIND_WIDE = frozenset({"-depth", "-d", "-xdev", "-mount", "-noleaf", "-ignore_readdir_race", "-noignore_readdir_race",
                         "-print", "-print0", "-ls", "-true", "-follow", "-daystart", "-a", "-and", "-o", "-or",
-                        "-delete", "(", ")", ",", "-warn", "-nowarn", "-X", "-x", "-s", "-f"})  # fmt: skip
+                        "-delete", "(", ")", ",", "-warn", "-nowarn", "-X", "-x", "-s", "-f", "-readable", "-writable",
+                        "-executable"})  # fmt: skip
 """Parts of an expression that leave nothing out."""
 _FIND_WIDE_VALUES = frozenset({"-mindepth", "-type", "-printf", "-fprint", "-fprint0", "-fls"})
-_FIND_STARS = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename"})
+_FIND_STARS = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"})
+_FIND_ANY = frozenset({"*", "/*", "**", ".*", ".+", "/.*", "/.+"})
+_FIND_OPTION = re.compile(r"-[HLPEXdsx]+|-O\d?|-D|--")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FD_EXEC = frozenset({"-x", "--exec", "-X", "--exec-batch"})
 _DELETERS = frozenset({"rm", "grm", "shred", "unlink", "rmdir", "srm"})
-_SYSTEMCTL_TAKES = frozenset({"-H", "--host", "-M", "--machine", "-t", "--type", "--state", "-p", "--property", "-o",
-                              "--output", "-n", "--lines", "-s", "--signal", "--root", "--image", "--job-mode",
-                              "--kill-whom", "--kill-value", "--message", "--reboot-argument", "--when"})  # fmt: skip
-_KILL_SIGNAL = frozenset({"-s", "-n", "--signal", "-q", "--queue"})
-_EVERYBODY = re.compile(r"-0*1")
-_KILL_LISTS = frozenset({"-l", "-L", "--list", "--table", "--help", "--version"})
 Check = Callable[[str, Sequence[Word], Unit, str | None], Entry | None]
 
 
@@ -34,12 +32,21 @@ def entry_of(unit: Unit, home: str | None) -> Entry | None:
     """The entry that ``unit`` falls under by its words."""
     if not unit.argv:
         return None
+    if unit.argv[0].text.startswith("-"):
+        # options of a ``time`` that this shell does not have: the command stands behind them
+        first = next((place for place, word in enumerate(unit.argv) if word.text[:1] != "-"), len(unit.argv))
+        later = [_from(unit, place) for place in (first, first + 1) if place < len(unit.argv)]
+        return next((entry for one in later if one.argv[0].text[:1] != "-" and (entry := entry_of(one, home))), None)
     for name in _names(unit):
         check = _CHECKS.get(name) or _by_beginning(name)
         found = check(name, unit.argv[1:], unit, home) if check else None
         if found is not None:
             return found
     return None
+
+
+def _from(unit: Unit, place: int) -> Unit:
+    return replace(unit, argv=unit.argv[place:])
 
 
 def _names(unit: Unit) -> tuple[str, ...]:
@@ -51,7 +58,8 @@ def _names(unit: Unit) -> tuple[str, ...]:
 
 
 def _by_beginning(name: str) -> Check | None:
-    return _format if name.startswith(table.FORMAT_BEGINNINGS) else None
+    beginning = name.startswith(table.FORMAT_BEGINNINGS)
+    return _format if beginning and name.rpartition(".")[2] not in table.FILE_ENDINGS else None
 
 
 def _rm(_name: str, words: Sequence[Word], unit: Unit, home: str | None) -> Entry | None:
@@ -81,9 +89,12 @@ def _known(word: Word) -> str:
 
 def _find(_name: str, words: Sequence[Word], unit: Unit, home: str | None) -> Entry | None:
     place = 0
-    while place < len(words) and words[place].text in {"-H", "-L", "-P", "-E", "-X", "-d", "-s", "-x"}:
-        place += 1
+    while place < len(words) and _FIND_OPTION.fullmatch(words[place].text):
+        place += 2 if words[place].text == "-D" else 1
     roots: list[Word] = []
+    while words[place : place + 1] and words[place].text == "-f":
+        roots.extend(words[place + 1 : place + 2])
+        place += 2
     while place < len(words) and words[place].text[:1] not in {"-", "(", "!", ","}:
         roots.append(words[place])
         place += 1
@@ -113,7 +124,7 @@ def _deletes_all(expression: Sequence[Word]) -> bool:
             place += 2
         elif text in {"!", "-not"} and following in _FIND_STARS:
             place += 3
-        elif text in _FIND_STARS and (following in {"*", "/*"} or _prunes(expression, place)):
+        elif text in _FIND_STARS and (following in _FIND_ANY or _prunes(expression, place)):
             place += 3 if _prunes(expression, place) else 2
         else:
             return False
@@ -134,80 +145,43 @@ def _action(expression: Sequence[Word], place: int) -> tuple[int, bool]:
     return place + 1, deleting
 
 
-def _dd(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    return table.RAW_WRITE if any(device_word(word, "of=") for word in words) else None
+def _fd(_name: str, words: Sequence[Word], unit: Unit, home: str | None) -> Entry | None:
+    """``fd . / -x rm``: everything under a folder handed to a deleting command."""
+    place = next((place for place, word in enumerate(words) if word.text in _FD_EXEC), len(words))
+    command = [word.text.rpartition("/")[2] for word in words[place + 1 :]]
+    operands = [word for word in words[:place] if not word.text.startswith("-")]
+    if not command or command[0] not in _DELETERS or (operands and operands[0].text not in {"", "."} | _FIND_ANY):
+        return None
+    entries = [deleted(word, unit.cwd, home) for word in operands[1:] or [Word.of(".")]]
+    return next((entry for entry in entries if entry is not None), None)
 
 
-def _tee(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    return table.RAW_WRITE if any(device_word(word) for word in words) else None
+def _dd(_name: str, words: Sequence[Word], unit: Unit, _home: str | None) -> Entry | None:
+    return table.RAW_WRITE if any(device_word(word, "of=", unit.cwd) for word in words) else None
 
 
-def _copy(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
+def _tee(_name: str, words: Sequence[Word], unit: Unit, _home: str | None) -> Entry | None:
+    if any(sysrq(word) for word in words):
+        return table.POWER
+    return table.RAW_WRITE if any(device_word(word, cwd=unit.cwd) for word in words) else None
+
+
+def _copy(_name: str, words: Sequence[Word], unit: Unit, _home: str | None) -> Entry | None:
     operands = [word for word in words if not word.text.startswith("-")]
     aimed = operands[-1:] if len(operands) > 1 else []
-    return table.RAW_WRITE if any(device_word(word) for word in aimed) else None
+    return table.RAW_WRITE if any(device_word(word, cwd=unit.cwd) for word in aimed) else None
 
 
-def _wipe(name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
+def _wipe(name: str, words: Sequence[Word], unit: Unit, _home: str | None) -> Entry | None:
     texts = {word.text for word in words}
     if name == "wipefs" and (not texts & {"-a", "--all", "-o", "--offset", "-af", "-fa"} or texts & {"-n", "--no-act"}):
         return None
-    return table.RAW_WRITE if any(device_word(word) for word in words) else None
+    return table.RAW_WRITE if any(device_word(word, cwd=unit.cwd) for word in words) else None
 
 
 def _format(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
     texts = [word.text for word in words]
     return None if texts and all(text in {"--help", "--version", "-V"} for text in texts) else table.FORMAT
-
-
-def _power(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    texts = [word.text for word in words]
-    return None if texts and all(text in table.POWER_ANSWERS for text in texts) else table.POWER
-
-
-def _init(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    options = read_options(words, frozenset({"-t"}), None)
-    operands = [word.text for word in words[options.first :]]
-    return table.POWER if operands[:1] in (["0"], ["6"]) else None
-
-
-def _systemctl(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    operands: list[str] = []
-    place = 0
-    while place < len(words):
-        text = words[place].text
-        if text in _SYSTEMCTL_TAKES:
-            place += 1
-        elif not text.startswith("-"):
-            operands.append(text)
-        place += 1
-    verb = operands[0] if operands else ""
-    started = verb in {"start", "isolate"} and any(text in table.POWER_TARGETS for text in operands[1:])
-    return table.POWER if verb in table.POWER_VERBS or started else None
-
-
-def _kill(_name: str, words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    texts = [word.text for word in words]
-    if any(text in _KILL_LISTS for text in texts):
-        return None
-    place = 0
-    while place < len(texts) and texts[place] in _KILL_SIGNAL:
-        place += 2
-    if texts[place : place + 1] == ["--"]:
-        place += 1
-    elif place == 0 and texts and texts[0].startswith("-") and len(texts[0]) > 1:
-        if texts == ["-1"]:
-            return table.KILL_ALL
-        place = 1
-        if texts[0].startswith("--signal="):
-            place = 1
-        if texts[1:2] == ["--"]:
-            place = 2
-    return table.KILL_ALL if any(_EVERYBODY.fullmatch(text) for text in texts[place:]) else None
-
-
-def _killall5(_name: str, _words: Sequence[Word], _unit: Unit, _home: str | None) -> Entry | None:
-    return table.KILL_ALL
 
 
 def _table(names: frozenset[str], check: Check) -> dict[str, Check]:
@@ -217,14 +191,18 @@ def _table(names: frozenset[str], check: Check) -> dict[str, Check]:
 _CHECKS: dict[str, Check] = {
     **_table(table.REMOVERS, _rm),
     **_table(frozenset({"find", "gfind", "bfs"}), _find),
-    **_table(frozenset({"dd", "gdd", "dcfldd", "ddrescue"}), _dd),
+    **_table(frozenset({"fd", "fdfind"}), _fd),
+    **_table(frozenset({"dd", "gdd", "dcfldd", "dc3dd"}), _dd),
     **_table(table.TEES, _tee),
     **_table(table.COPIERS, _copy),
     **_table(table.WIPERS, _wipe),
     **_table(table.FORMAT_NAMES, _format),
-    **_table(table.POWER_NAMES, _power),
-    **_table(frozenset({"init", "telinit"}), _init),
-    **_table(frozenset({"systemctl", "loginctl"}), _systemctl),
-    **_table(frozenset({"kill", "gkill"}), _kill),
-    **_table(table.KILL_ALL_NAMES, _killall5),
+    **_table(table.POWER_NAMES, power.power),
+    **_table(frozenset({"init", "telinit"}), power.init),
+    **_table(frozenset({"systemctl", "loginctl"}), power.systemctl),
+    **_table(table.MESSENGERS, power.message),
+    "osascript": power.spoken,
+    "kexec": power.kexec,
+    **_table(frozenset({"kill", "gkill"}), power.kill),
+    **_table(table.KILL_ALL_NAMES, power.killall5),
 }

@@ -41,16 +41,16 @@ SYSTEM_FOLDERS = frozenset(
 REMOVERS = frozenset({"rm", "grm"})
 POWER_NAMES = frozenset({"shutdown", "reboot", "halt", "poweroff"})
 POWER_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "soft-reboot"})
-POWER_TARGETS = frozenset(
-    {f"{verb}.target" for verb in ("poweroff", "reboot", "halt", "kexec", "shutdown")}
-    | {"runlevel0.target", "runlevel6.target"}
-)
-POWER_ANSWERS = frozenset({"--help", "--version", "-c"})
-"""Operands with which a power command does nothing; ``shutdown -c`` takes a shutdown back."""
-FORMAT_NAMES = frozenset({"mkfs", "mke2fs", "mkdosfs", "mkntfs", "newfs"})
+MESSENGERS = frozenset({"dbus-send", "busctl", "gdbus", "qdbus", "qdbus6", "qdbus-qt5"})
+POWER_ANSWERS = frozenset({"--help", "--version", "-c", "/a", "/?"})
+"""Operands with which a power command does nothing; ``shutdown -c``, or ``/a``, takes a shutdown back."""
+FORMAT_NAMES = frozenset({"mkfs", "mke2fs", "mkdosfs", "mkntfs", "mkexfatfs", "newfs"})
 FORMAT_BEGINNINGS = ("mkfs.", "newfs_")
+FILE_ENDINGS = frozenset({"sh", "bash", "py", "pl", "rb", "js", "ts", "go", "rs", "c", "h", "md", "txt", "log", "conf",
+                          "json", "yml", "yaml", "8"})  # fmt: skip
+"""``mkfs.sh`` is a script, no kind of file system."""
 WIPERS = frozenset({"shred", "wipefs", "blkdiscard"})
-COPIERS = frozenset({"cp", "mv", "install", "gcp", "gmv"})
+COPIERS = frozenset({"cp", "mv", "install", "gcp", "gmv", "ddrescue"})
 TEES = frozenset({"tee", "sponge", "gtee"})
 KILL_ALL_NAMES = frozenset({"killall5"})
 FLOOR_NAMES = (

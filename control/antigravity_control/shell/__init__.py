@@ -9,7 +9,7 @@ from .match import matches_prefix, matches_regex_tokens, may_match_prefix
 from .model import Line, Piece, Redirection, Requirement, Unit, Word
 from .names import fold_name
 from .patterns import Pattern, PatternError, compile_tokens
-from .reading import read_line
+from .reading import read_line, suspected
 
 __all__ = [
     "Line",
@@ -26,4 +26,5 @@ __all__ = [
     "matches_regex_tokens",
     "may_match_prefix",
     "read_line",
+    "suspected",
 ]

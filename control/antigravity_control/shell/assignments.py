@@ -37,9 +37,21 @@ SCRIPTS = frozenset(
 PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})
 
 
+_DECIDING = re.compile(
+    r"(?:LD|DYLD|GIT|BASH|PYTHON|NODE|NPM|npm|PERL|RUBY|JAVA|XDG|LUA|PHP|SSH|DOCKER|MALLOC|GLIBC)\w*"
+    r"|PATH|HOME|IFS|ENV|CDPATH|OLDPWD|PWD|SHELL|SHELLOPTS|TMPDIR|CC|CXX|CPP|LD|AR|AS|MAKE|TERMINFO|GCONV_PATH|LOCPATH"
+)
+
+
 def is_neutral(name: str) -> bool:
     """Whether setting ``name`` changes neither what runs nor where it reads and writes."""
     return _NEUTRAL.fullmatch(name) is not None
+
+
+def decides(name: str) -> bool:
+    """Whether ``name`` is known to decide what runs or where it looks: for the many ways to set a variable that are no
+    assignment, and that mostly set one of the line's own."""
+    return name in RUNNING or _DECIDING.fullmatch(name) is not None
 
 
 def reason(name: str) -> str:

@@ -74,6 +74,8 @@ class Assignment:
     """All elements of an array."""
     plain: bool = True
     """Whether it sets the whole variable: no ``+=``, no subscript, no array."""
+    add: bool = False
+    """Whether it is a ``+=``."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ class Compound:
     kind: str
     """``group``, ``subshell``, ``if``, ``while``, ``for``, ``case``, ``function``, ``test``, ``arithmetic``."""
     name: str = ""
+    given: bool = True
+    """False for a ``for`` without ``in``: it goes through ``$@``."""
     words: list[RawWord] = field(default_factory=list)
     bodies: "list[Program]" = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
@@ -102,8 +106,21 @@ Node = Simple | Compound
 class Pipeline:
     stages: list[Node] = field(default_factory=list)
     background: bool = False
+    then: bool = False
+    """Whether the next one runs only when this one succeeds."""
 
 
 @dataclass(slots=True)
 class Program:
     pipelines: list[Pipeline] = field(default_factory=list)
+
+
+def programs_of(parts: tuple[Part, ...]) -> tuple[Program, ...]:
+    """Every program that expanding these parts runs."""
+    found: list[Program] = []
+    for part in parts:
+        if isinstance(part, Sub):
+            found.extend(part.programs)
+        elif isinstance(part, Param):
+            found.extend(programs_of(part.operand))
+    return tuple(found)

@@ -1,17 +1,21 @@
 """What a command leaves behind for the commands after it: variables and the current folder."""
 
 import posixpath
+import re
 from collections.abc import Sequence
 
 from .ast import Assignment
 from .budget import Budget
-from .model import Piece, Word
+from .formats import formatted
+from .model import Piece, Word, without
 from .words import State, joined, single
 
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_READING = frozenset({"read", "mapfile", "readarray", "unset", "getopts", "let"})
+_READING = frozenset({"read", "mapfile", "readarray", "getopts", "let"})
 _VALUE_LIMIT = 1_024
 _PIECE_LIMIT = 32
+_FOLDERS = frozenset({"cd", "pushd", "popd"})
+_CD_OPTION = re.compile(r"-[-LPe@]+")
 
 
 def assign(assignments: Sequence[Assignment], state: State, budget: Budget) -> None:
@@ -21,7 +25,7 @@ def assign(assignments: Sequence[Assignment], state: State, budget: Budget) -> N
         if item.elements:
             _array(item, state, budget)
         elif item.plain and _small(value.pieces):
-            state.variables[item.name] = value.pieces
+            state.variables[item.name] = _as_text(value.pieces)
         elif item.plain:
             state.variables[item.name] = None
         else:
@@ -31,12 +35,29 @@ def assign(assignments: Sequence[Assignment], state: State, budget: Budget) -> N
 def _array(item: Assignment, state: State, budget: Budget) -> None:
     """An array: its elements, all of them together, and the first one under the bare name."""
     words = [single(raw, state, budget) for raw in item.elements[:_PIECE_LIMIT]]
+    if item.add:
+        words = [*_elements(item.name, state), *words][:_PIECE_LIMIT]
     known = [word.pieces if _small(word.pieces) else None for word in words]
     state.variables[item.name] = known[0]
     for place, pieces in enumerate(known):
         state.variables[f"{item.name}[{place}]"] = pieces
-    everything = joined(words) if None not in known and len(words) == len(item.elements) else None
+    everything = joined(words) if None not in known and len(words) < _PIECE_LIMIT else None
     state.variables[f"{item.name}[@]"] = state.variables[f"{item.name}[*]"] = everything
+
+
+def _elements(name: str, state: State) -> list[Word]:
+    """The elements that an array has already; a plain variable is its own first one."""
+    found: list[Word] = []
+    pieces = state.variables.get(f"{name}[0]", state.variables.get(name))
+    while pieces is not None and len(found) < _PIECE_LIMIT:
+        found.append(Word("".join(piece.text for piece in pieces), False, name, pieces))
+        pieces = state.variables.get(f"{name}[{len(found)}]")
+    return found
+
+
+def _as_text(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Patterns stay what they are in an assignment: only an unquoted use expands them."""
+    return tuple(Piece("text", piece.text) if piece.kind == "glob" else piece for piece in pieces)
 
 
 def _appended(before: tuple[Piece, ...] | None, value: Word) -> tuple[Piece, ...] | None:
@@ -48,27 +69,107 @@ def _small(pieces: Sequence[Piece]) -> bool:
     return len(pieces) <= _PIECE_LIMIT and sum(len(piece.text) for piece in pieces) <= _VALUE_LIMIT
 
 
-def after(argv: Sequence[Word], state: State) -> None:
-    """What running ``argv`` changes."""
+def after(argv: Sequence[Word], state: State, given: str | None = None) -> None:
+    """What running ``argv`` changes. ``given``: the text at its input, where the line itself holds it."""
     name = argv[0].text
-    while name in {"builtin", "command"} and len(argv) > 1:
-        argv = argv[1:]
+    if name in {"builtin", "command"}:
+        argv = _bare(argv)
         name = argv[0].text
-    if name in {"cd", "pushd"}:
-        state.cwd = _folder([word for word in argv[1:] if word.text not in {"--", "-P", "-L", "-e"}], state.cwd)
-    elif name == "popd":
-        state.cwd = None
+    if name in _FOLDERS:
+        _go(name, argv, state)
     elif name in DECLARING:
         _declare(argv[1:], state)
+    elif name == "read" and given is not None:
+        _read(argv[1:], given, state)
     elif name in _READING:
         for word in argv[1:]:
             state.variables[word.text.partition("=")[0]] = None
     elif name == "printf" and len(argv) > 2 and argv[1].text == "-v":
-        state.variables[argv[2].text] = None
-    elif name == "set" and len(argv) > 1 and argv[1].text == "--":
-        state.give(tuple(argv[2:]))
-    elif name in {"set", "shift"}:
+        text = formatted([word.text for word in argv[3:]]) if all(word.known for word in argv[3:]) else None
+        state.variables[argv[2].text] = None if text is None else (Piece("text", text),)
+    elif name == "unset":
+        _unset(argv[1:], state)
+    elif name == "set":
+        _set(argv[1:], state)
+    elif name == "shift":
+        _shift(argv[1:], state)
+    elif name in {"source", "."}:
+        _forget_empty(state)
+
+
+def _bare(argv: Sequence[Word]) -> Sequence[Word]:
+    """The words behind ``builtin``, ``command -p`` and the like."""
+    behind = False
+    while len(argv) > 1 and (argv[0].text in {"builtin", "command"} or (behind and argv[0].text in {"--", "-p"})):
+        argv, behind = argv[1:], True
+    return argv
+
+
+def _go(name: str, argv: Sequence[Word], state: State) -> None:
+    """``cd`` and its kin."""
+    if name == "cd":
+        _change(_folder([word for word in argv[1:] if not _CD_OPTION.fullmatch(word.text)], state.cwd), state)
+    else:
+        turns = name == "popd" or len(argv) < 2 or argv[1].text[:1] in {"-", "+"}
+        _change(None if turns else _folder(argv[1:], state.cwd), state)
+
+
+def _change(folder: str | None, state: State) -> None:
+    """Goes to ``folder``; where that fails the line goes on where it was."""
+    before, state.cwd = state.cwd, folder
+    if before is not None and before != folder:
+        state.maybe_in((before,))
+
+
+def _read(words: Sequence[Word], given: str, state: State) -> None:
+    """The first line of the input, cut into as many values as there are names."""
+    names = [word.text for word in words if word.text.isidentifier()]
+    line = given.split("\n", 1)[0].strip()
+    values = line.split(None, len(names) - 1) if len(names) > 1 else [line]
+    for place, name in enumerate(names or ["REPLY"]):
+        value = values[place] if place < len(values) else ""
+        state.variables[name] = (Piece("text", value),) if value else None
+
+
+def _unset(words: Sequence[Word], state: State) -> None:
+    """A variable that is unset holds nothing, whatever the environment gave it."""
+    if any(word.text.startswith("-") and "f" in word.text for word in words):
+        return
+    for word in words:
+        state.variables[word.text] = () if word.known else None
+
+
+def _set(words: Sequence[Word], state: State) -> None:
+    """Options leave ``$1`` and the following alone, operands take their place."""
+    place = 0
+    while place < len(words):
+        text = words[place].text
+        if text in {"-", "--"}:
+            state.give(tuple(words[place + 1 :]))
+            return
+        if text[:1] not in {"-", "+"}:
+            break
+        place += 2 if "o" in text else 1
+    if place < len(words):
+        state.give(tuple(words[place:]))
+
+
+def _shift(words: Sequence[Word], state: State) -> None:
+    """The arguments move to the front; there may be more of them than are known."""
+    count = words[0].text if words else "1"
+    kept, more = state.given(), state.arguments
+    if not count.isdigit():
+        state.give(())
         state.arguments = True
+    elif more or int(count) <= len(kept):
+        state.give(kept[int(count) :])
+        state.arguments = state.arguments or more
+
+
+def _forget_empty(state: State) -> None:
+    """A file that is read here may set what is empty so far."""
+    for name in [name for name, pieces in state.variables.items() if not pieces]:
+        state.variables[name] = None
 
 
 def _declare(words: Sequence[Word], state: State) -> None:
@@ -76,18 +177,7 @@ def _declare(words: Sequence[Word], state: State) -> None:
         name, equals, _ = word.text.partition("=")
         if equals and name.isidentifier():
             known = word.known and _small(word.pieces)
-            state.variables[name] = _without(word, len(name) + 1) if known else None
-
-
-def _without(word: Word, cut: int) -> tuple[Piece, ...]:
-    """The pieces of ``word`` after its first ``cut`` characters."""
-    pieces: list[Piece] = []
-    for piece in word.pieces:
-        kept = piece.text[cut:]
-        cut = max(0, cut - len(piece.text))
-        if kept:
-            pieces.append(Piece(piece.kind, kept))
-    return tuple(pieces)
+            state.variables[name] = without(word.pieces, len(name) + 1) if known else None
 
 
 def _folder(operands: Sequence[Word], cwd: str | None) -> str | None:

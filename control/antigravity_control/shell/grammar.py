@@ -14,6 +14,7 @@ from .simple import FUNCTION_PARENTHESES, SimpleReader
 
 _KEYWORD = re.compile(r"[^\s;&|()<>\"'`$\\]+")
 _OPERATORS = (";;&", ";;", ";&", "&&", "||", ";", "&", "\n", ")")
+_OPERATOR_STARTS = frozenset(";&|\n)")
 _BARE_ENDS = frozenset({"\n", ";", "&", ")"})
 """What may follow a ``time`` or ``!`` that stands alone."""
 _CASE_ENDS = frozenset({";;&", ";;", ";&", "esac"})
@@ -56,6 +57,7 @@ class Reader(SimpleReader):
         for operator in ("&&", "||", ";", "&"):
             if self.at(operator) and not self._closes(frozenset(_CASE_ENDS)):
                 pipeline.background = operator == "&"
+                pipeline.then = operator == "&&"
                 self.i += len(operator)
                 self._odd_join(operator)
                 return True
@@ -67,10 +69,11 @@ class Reader(SimpleReader):
             self.budget.ask("a continuation inside an operator")
 
     def _closes(self, closers: frozenset[str]) -> bool:
-        operator = next((operator for operator in _OPERATORS if self.at(operator)), None)
-        if operator is not None:
-            return operator in closers
-        return self.keyword() in closers
+        if self.peek() in _OPERATOR_STARTS:
+            operator = next((operator for operator in _OPERATORS if self.at(operator)), None)
+            if operator is not None:
+                return operator in closers
+        return bool(closers) and self.keyword() in closers
 
     def keyword(self) -> str:
         """The unquoted word at the current place, empty when it is quoted, expanded or continued."""
@@ -215,7 +218,8 @@ class Reader(SimpleReader):
                 raise BrokenError("a loop has no variable")
             node.name = name.unquoted() or ""
             self.gap()
-            if self.keyword() == "in":
+            node.given = self.keyword() == "in"
+            if node.given:
                 self.i += 2
                 self._words(node.words)
         self.blanks()

@@ -6,16 +6,18 @@ that is not known is reported under ``ask``: it may be anything.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from .model import Piece, Role, Word
+from .handed import Opened, Script, Stdin
+from .model import Piece, Word
 from .options import read_options
-from .wrappers import ALIASES, Layer, joined, unwrap
+from .wrappers import ALIASES, WRAPPERS, Layer, joined, unwrap
 
 SHELLS = re.compile(
     r"(?:r?ba|da|z|rz|m?k|pdk|lk|ok|a|ya|po|hu|fi|t?c|r|i)?sh(?:-?\d[\d.]*)?|mksh|sash|xonsh|elvish|nu|osh"
 )
 _BASH_LIKE = re.compile(r"(?:r?ba|da|a|k|mk|z)?sh(?:-?\d[\d.]*)?")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/[^/]+)/fd/")
+_BETWEEN = frozenset({"DEBUG", "ERR", "RETURN", "CHLD"})
 _STDIN_NAMES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _FIND_EXEC = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FD_EXEC = frozenset({"-x", "--exec", "-X", "--exec-batch"})
@@ -27,41 +29,8 @@ _GIT_SCRIPTS = {"bisect": "run", "submodule": "foreach"}
 _GIT_PROGRAM_KEYS = re.compile(
     r"(?i)pager|editor|sshcommand|askpass|fsmonitor|\.cmd$|textconv|driver|clean|smudge|\.process|helper|program|command$"
 )
+_PARALLEL_VALUES = frozenset({":::", ":::+"})
 _INPUT = Word("<input>", False, "<input>", (Piece("unknown", "<input>"),))
-
-
-@dataclass(frozen=True, slots=True)
-class Stdin:
-    """What stands at a command's input: a text that the line gives (perhaps as a guess), or a pipe nobody can see."""
-
-    text: Word | None = None
-    piped: bool = False
-
-
-NOTHING = Stdin()
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    text: Word
-    via: str
-    arguments: tuple[Word, ...] = ()
-    """What ``$1`` and the following hold in it."""
-    zero: Word | None = None
-    """What ``$0`` holds in it."""
-    role: Role = "command"
-    bash: bool = True
-
-
-@dataclass(slots=True)
-class Opened:
-    commands: list[tuple[list[Word], str, Role]] = field(default_factory=list)
-    scripts: list[Script] = field(default_factory=list)
-    ask: list[str] = field(default_factory=list)
-    exact: list[str] = field(default_factory=list)
-    assignments: list[str] = field(default_factory=list)
-    cwd: str | None = None
-    transparent: bool = False
 
 
 def open_command(name: str, argv: Sequence[Word], stdin: Stdin) -> Opened:
@@ -83,6 +52,13 @@ def open_command(name: str, argv: Sequence[Word], stdin: Stdin) -> Opened:
     return opened
 
 
+def opens(name: str | None) -> bool:
+    """Whether a command of this name may hand over to another."""
+    return name is not None and (
+        name in _SPECIAL or ALIASES.get(name, name) in WRAPPERS or bool(SHELLS.fullmatch(name))
+    )
+
+
 # -- wrappers -----------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +66,8 @@ def _wrapped(name: str, layer: Layer, stdin: Stdin, opened: Opened) -> None:
     via = f"wrapper:{name}"
     opened.transparent = layer.transparent
     opened.cwd = layer.cwd
-    opened.assignments = layer.assignments
+    opened.assignments = list(layer.assignments)
+    opened.values = layer.assignments
     for script in layer.scripts:
         opened.scripts.append(Script(script, via))
     inner = layer.inner
@@ -99,6 +76,10 @@ def _wrapped(name: str, layer: Layer, stdin: Stdin, opened: Opened) -> None:
     opened.commands.extend((words, via, "guess") for words in layer.maybe if words)
     if ALIASES.get(name, name) == "xargs":
         inner = _fed(layer, stdin, opened)
+    elif name == "parallel":
+        _parallel(layer, stdin, opened)
+    if name == "parallel" and (not layer.scripts or layer.scripts[0].text.startswith("::::")):
+        opened.ask.append("parallel reads its commands from a file")
     if inner:
         opened.commands.append((inner, via, "command"))
     elif name == "sudo" and layer.options.has("-s", "-i", "--shell", "--login"):
@@ -115,15 +96,49 @@ def _fed(layer: Layer, stdin: Stdin, opened: Opened) -> list[Word]:
     replaced = [_marked(word, marks) for word in layer.inner]
     fed = [] if marks else [_INPUT]
     if stdin.text is not None and stdin.text.known:
-        words = [Word.of(text.strip("\"'"), literal=False) for text in stdin.text.text.split()][:64]
+        values = _inputs(stdin.text.text, layer, whole_lines=bool(marks))
         if marks:
-            for value in words:
+            for value in values:
                 opened.commands.append(
                     ([_marked(word, marks, value.text) for word in layer.inner], "wrapper:xargs", "guess")
                 )
         else:
-            opened.commands.append(([*layer.inner, *words], "wrapper:xargs", "guess"))
+            opened.commands.append(([*layer.inner, *values], "wrapper:xargs", "guess"))
     return [*replaced, *fed]
+
+
+def _inputs(text: str, layer: Layer, *, whole_lines: bool) -> list[Word]:
+    """What ``xargs`` makes of its input: blanks, lines, or a character of its own between the values."""
+    ends = [word.text for word in layer.options.values("-d", "--delimiter")]
+    if layer.options.has("-0", "--null"):
+        values = [value.strip("\n") for value in text.split("\0")]
+    elif ends:
+        values = text.split({"\\n": "\n", "\\0": "\0", "\\t": "\t"}.get(ends[-1], ends[-1]) or "\n")
+    else:
+        lines = text.splitlines() if whole_lines else text.split()
+        values = [line.strip().strip("\"'") for line in lines]
+    return [_given(value) for value in values[:64] if value]
+
+
+def _given(text: str) -> Word:
+    """A value that a program is given: ``~`` at its beginning is what the shell made of the home folder."""
+    if text == "~" or text.startswith("~/"):
+        return Word(text, False, text, (Piece("home", "~"), *([Piece("text", text[1:])] if text[1:] else [])))
+    return Word.of(text, literal=False)
+
+
+def _parallel(layer: Layer, stdin: Stdin, opened: Opened) -> None:
+    """The command once for each of the values after ``:::`` or at the input; without a command the values are it."""
+    words = layer.maybe[-1] if layer.maybe else []
+    cut = next((place for place, word in enumerate(words) if word.text in _PARALLEL_VALUES), len(words))
+    values = [word for word in words[cut + 1 :] if word.text not in _PARALLEL_VALUES]
+    if not values and stdin.text is not None and stdin.text.known:
+        values = [_given(line) for line in stdin.text.text.splitlines()]
+    for value in values[:64]:
+        command = [_marked(word, ["{}"], value.text) for word in words[:cut]]
+        marked = any("{}" in word.text for word in words[:cut])
+        line = joined([*command, *([] if marked else [value])])
+        opened.scripts.append(Script(line, "wrapper:parallel", role="guess"))
 
 
 def _marked(word: Word, marks: Sequence[str], value: str | None = None) -> Word:
@@ -131,7 +146,7 @@ def _marked(word: Word, marks: Sequence[str], value: str | None = None) -> Word:
     for mark in marks:
         if mark and mark in word.text:
             if value is not None:
-                return Word.of(word.text.replace(mark, value), literal=False)
+                return _given(word.text.replace(mark, value))
             return Word(word.text, False, word.raw, (Piece("unknown", word.text),))
     return word
 
@@ -163,9 +178,9 @@ def _shell(name: str, argv: Sequence[Word], stdin: Stdin, opened: Opened) -> Non
             opened.scripts.append(Script(operands[0], f"{name} -c", tuple(operands[2:]), zero, bash=bash))
         return
     if operands and not from_input:
-        _script_file(name, operands[0], stdin, opened)
+        _script_file(name, operands[0], stdin, opened, tuple(operands[1:]))
         return
-    _program_from_input(name, stdin, opened)
+    _program_from_input(name, stdin, opened, tuple(operands))
 
 
 def _shell_option(text: str, argv: Sequence[Word], place: int, opened: Opened, name: str) -> tuple[int, bool]:
@@ -179,6 +194,7 @@ def _shell_option(text: str, argv: Sequence[Word], place: int, opened: Opened, n
                 opened.scripts.append(Script(word, f"{name} -c", bash=False))
             return (1 if equals else 2), False
         if option in {"--rcfile", "--init-file"}:
+            _start_file(argv[place + 1 : place + 2], opened)
             opened.exact.append("a start file of a shell")
             return (1 if equals else 2), False
         return 1, False
@@ -187,18 +203,23 @@ def _shell_option(text: str, argv: Sequence[Word], place: int, opened: Opened, n
     return 1 + takes, text[0] == "-" and "c" in letters
 
 
-def _script_file(name: str, word: Word, stdin: Stdin, opened: Opened) -> None:
+def _script_file(name: str, word: Word, stdin: Stdin, opened: Opened, arguments: tuple[Word, ...] = ()) -> None:
     if word.text in _STDIN_NAMES:
-        _program_from_input(name, stdin, opened)
+        _program_from_input(name, stdin, opened, arguments)
     elif word.text.startswith("<("):
-        opened.scripts.append(Script(Word(word.text, False, word.raw), f"{name} <()"))
-    elif not word.known:
+        opened.scripts.append(Script(Word(word.text, False, word.raw), f"{name} <()", arguments))
+    elif not word.known or _DESCRIPTOR.match(word.text):
         opened.ask.append(f"{name} runs a file whose name is not literal")
 
 
-def _program_from_input(name: str, stdin: Stdin, opened: Opened) -> None:
+def _start_file(words: Sequence[Word], opened: Opened) -> None:
+    if any(not word.literal for word in words):
+        opened.ask.append("a start file of a shell whose name is not literal")
+
+
+def _program_from_input(name: str, stdin: Stdin, opened: Opened, arguments: tuple[Word, ...] = ()) -> None:
     if stdin.text is not None:
-        opened.scripts.append(Script(stdin.text, f"{name} <<"))
+        opened.scripts.append(Script(stdin.text, f"{name} <<", arguments))
     elif stdin.piped:
         opened.ask.append(f"{name} reads its program from a pipe")
 
@@ -222,6 +243,8 @@ def _trap(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
     words = argv[1 + options.first :]
     if words and not options.seen and words[0].text not in {"", "-"}:
         opened.scripts.append(Script(words[0], "trap"))
+        if any(word.text.upper().removeprefix("SIG") in _BETWEEN or not word.literal for word in words[1:]):
+            opened.ask.append("a trap that runs between other commands")
 
 
 def _alias(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
@@ -237,7 +260,7 @@ def _shopt(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
 
 
 def _hash(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
-    if any(word.text.startswith("-p") for word in argv[1:]):
+    if any(word.text.startswith("-") and "p" in word.text for word in argv[1:]):
         opened.ask.append("hash changes what later commands mean")
 
 
@@ -263,12 +286,13 @@ def _find(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
 
 
 def _fd(argv: Sequence[Word], _stdin: Stdin, opened: Opened) -> None:
+    end = 0
     for place, word in enumerate(argv):
         name, equals, value = word.text.partition("=")
-        if name not in _FD_EXEC:
+        if place < end or name not in _FD_EXEC:
             continue
-        command = [*([Word.of(value)] if equals else []), *argv[place + 1 :]]
-        command = command[: next((i for i, part in enumerate(command) if part.text == ";"), len(command))]
+        end = next((at for at in range(place + 1, len(argv)) if argv[at].text == ";"), len(argv))
+        command = [*([Word.of(value)] if equals else []), *argv[place + 1 : end]]
         opened.exact.append("fd runs a command")
         if command:
             opened.commands.append(([*[_marked(part, ["{"]) for part in command], _INPUT], "fd -x", "command"))

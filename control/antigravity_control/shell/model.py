@@ -4,6 +4,7 @@ Owns: the public shapes of the reading. Every instance is immutable; texts kept 
 Never: reads text itself (``grammar.py``), resolves a word (``words.py``) or judges anything (``floor/``, the rules).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,6 +55,17 @@ class Word:
         return cls(text, literal, text, (Piece("text", text),))
 
 
+def without(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
+    """``pieces`` after their first ``count`` characters."""
+    kept: list[Piece] = []
+    for piece in pieces:
+        text = piece.text[count:]
+        count = max(0, count - len(piece.text))
+        if text:
+            kept.append(Piece(piece.kind, text))
+    return tuple(kept)
+
+
 @dataclass(frozen=True, slots=True)
 class Redirection:
     """``target`` is None where it is not literal. ``read_write`` needs both permissions; ``fd`` copies or closes a
@@ -90,6 +102,8 @@ class Unit:
     role: Role = "command"
     cwd: str | None = None
     """The folder the unit runs in, when the line or the caller says it; ``~`` stands for home."""
+    elsewhere: tuple[str, ...] = ()
+    """Other folders that it may run in."""
 
     @property
     def guess(self) -> str | None:
@@ -99,6 +113,8 @@ class Unit:
 
 def guessed_name(word: Word) -> str | None:
     """The folded name of a command, as far as it is known: ``$PREFIX/bin/rm`` is most probably ``rm``."""
+    if len(word.pieces) == 1 and word.pieces[0].kind != "unknown":
+        return fold_name(word.pieces[0].text) or None
     known = "".join(piece.text for piece in word.pieces if piece.kind != "unknown")
     return fold_name(known) or None
 
@@ -119,3 +135,5 @@ class Line:
     dialect: Literal["bash", "cmd", "powershell"] = "bash"
     salvaged: tuple[Unit, ...] = ()
     """Commands seen in parts of a line that could not be read: for the floor, deny and ask only."""
+    hints: tuple[tuple[Sequence[Word] | str, str | None], ...] = ()
+    """What tools of the line may run, as words or text, with the folder where: see ``suspected``."""

@@ -14,6 +14,8 @@ class Options:
     first: int
     seen: list[tuple[str, Word | None]] = field(default_factory=list)
     sure: bool = True
+    loose: bool = False
+    """Whether the last option is one that is not known, so that the first operand may be its own."""
 
     def values(self, *names: str) -> list[Word]:
         return [value for name, value in self.seen if name in names and value is not None]
@@ -23,10 +25,18 @@ class Options:
 
 
 def read_options(
-    argv: Sequence[Word], takes: frozenset[str], flags: frozenset[str] | None, *, numeric: bool = False
+    argv: Sequence[Word],
+    takes: frozenset[str],
+    flags: frozenset[str] | None,
+    *,
+    numeric: bool = False,
+    until: frozenset[str] = frozenset(),
 ) -> Options:
-    """Options of ``argv`` (without the command's name) up to the first operand. ``takes``: options with an operand,
-    ``flags``: those without; None accepts every option, but not as sure. ``numeric``: ``-5`` is an option."""
+    """Options of ``argv`` (without the command's name) up to the first operand.
+
+    ``takes``: options with an operand, ``flags``: those without; None accepts every option, but not as sure.
+    ``numeric``: ``-5`` is an option. ``until``: options after which the reading ends.
+    """
     result = Options(0)
     while result.first < len(argv):
         word = argv[result.first]
@@ -43,6 +53,8 @@ def read_options(
             continue
         step = _long if text.startswith("--") else _short
         result.first += step(argv, result, takes, flags)
+        if result.seen and result.seen[-1][0] in until:
+            break
     result.first = min(result.first, len(argv))
     return result
 
@@ -55,6 +67,7 @@ def _long(argv: Sequence[Word], result: Options, takes: frozenset[str], flags: f
     full = matches[0] if matches else name
     taking = [option for option in matches if option in takes]
     result.sure = result.sure and bool(matches)
+    result.loose = not matches and not equals
     if equals:
         result.seen.append((full, Word.of(value, literal=word.literal)))
         return 1
@@ -69,6 +82,7 @@ def _long(argv: Sequence[Word], result: Options, takes: frozenset[str], flags: f
 def _short(argv: Sequence[Word], result: Options, takes: frozenset[str], flags: frozenset[str] | None) -> int:
     word = argv[result.first]
     text = word.text
+    result.loose = False
     if text in takes:
         following = argv[result.first + 1] if result.first + 1 < len(argv) else None
         result.seen.append((text, following))
@@ -84,5 +98,6 @@ def _short(argv: Sequence[Word], result: Options, takes: frozenset[str], flags: 
             result.seen.append((option, following))
             return 2
         result.seen.append((option, None))
-        result.sure = result.sure and flags is not None and option in flags
+        result.loose = flags is None or option not in flags
+        result.sure = result.sure and not result.loose
     return 1

@@ -4,6 +4,8 @@ Never raises for any text; bounded in time and memory. What is not modelled leav
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 from . import windows
@@ -11,16 +13,20 @@ from .ast import Program
 from .bombs import multiplying
 from .budget import SIZE_LIMIT, BrokenError, Budget, TooMuchError
 from .grammar import Reader
-from .model import Line, Unit
+from .inner import opens
+from .model import SEGMENT_LIMIT, Line, Unit, guessed_name
 from .output import printer
 from .second import disagreement, faulty
-from .walk import Site, Walker
+from .site import Site
+from .walk import SUSPECT, Walker
 from .words import State
 
-_FRAGMENTS = re.compile(r"[\n;&|(){}`]+|\$\(")
+_FRAGMENTS = re.compile(r"(\$\{[^{}\n]*\})|(?:[\n;&|(){}`]|\$\()+")
+"""Where a text that does not read is cut; the first group is an expansion, which is kept whole."""
 _LEADING = re.compile(r"(?:\s*(?:then|do|else|elif|if|while|until|time|!)(?=\s))+")
 _FRAGMENT_LIMIT = 200
 _SALVAGE_STEPS = 8_000
+_SUSPECT_STEPS = 20_000
 _NAMED = re.compile(r"\w{2}|\$'|\w['\"\\$]")
 _UNREADABLE = re.compile(r"[\x00\ud800-\udfff]")
 _HEAD = 2_048
@@ -45,7 +51,7 @@ def read_line(text: str, *, cwd: str | None = None, dialect: Dialect | None = No
         budget.ask("a line of another shell than bash")
     if not any(unit.role == "command" for unit in walker.units):
         budget.exact("no command")
-    salvaged = tuple(unit for piece in broken for unit in _salvage(piece, cwd))
+    salvaged = tuple(unit for piece in broken for unit in _salvage(piece, cwd, mended=piece != text))
     reasons = (*budget.unknown, *(reason for reason in budget.inexact if reason not in budget.unknown))
     return Line(
         text=text,
@@ -56,6 +62,7 @@ def read_line(text: str, *, cwd: str | None = None, dialect: Dialect | None = No
         bombs=multiplying(walker.functions),
         dialect=spoken,
         salvaged=salvaged,
+        hints=tuple(walker.hints.found),
     )
 
 
@@ -114,23 +121,64 @@ def _compare(text: str, walker: Walker) -> None:
         walker.budget.exact("the grammar finds a fault")
 
 
-def _salvage(text: str, cwd: str | None) -> list[Unit]:
-    """Commands in the parts of a text that does not read as a whole."""
-    units: list[Unit] = []
-    steps = _SALVAGE_STEPS
-    for fragment in _FRAGMENTS.split(text[: 2 * _HEAD], _FRAGMENT_LIMIT):
-        fragment = _LEADING.sub("", fragment[:_HEAD])
-        if steps < 0 or not _NAMED.search(fragment):
+def suspected(line: Line) -> Iterator[Unit]:
+    """The commands that tools of the line may run for all that their words say: a deny or ask rule that meets one is
+    asked about, and nothing else looks at them."""
+    steps = _SUSPECT_STEPS
+    for suspect, cwd in line.hints:
+        if steps < 0:
+            return
+        if not isinstance(suspect, str) and not opens(guessed_name(suspect[0])):
+            yield Unit(
+                tuple(suspect), None, " ".join(word.raw for word in suspect)[:SEGMENT_LIMIT], (SUSPECT,), role="guess"
+            )
             continue
         budget = Budget(steps)
-        walker = Walker(budget)
-        try:
-            reader = Reader(fragment, budget)
-            program = _program(reader, [])
-            walker.program(program, Site(State(cwd=cwd, output=printer(budget)), via=("fragment",), role="guess"))
-        except (BrokenError, TooMuchError, RecursionError):
+        if isinstance(suspect, str):
+            yield from _commands(suspect, budget, cwd)[0]
+        else:
+            inner = Walker(budget)
+            with suppress(BrokenError, TooMuchError, RecursionError):
+                inner.suspect(suspect, State(cwd=cwd, output=printer(budget)))
+            yield from inner.units[:64]
+        steps = budget.steps - 100
+
+
+def _fragments(text: str) -> Iterator[str]:
+    """Parts of ``text`` between operators."""
+    start = count = 0
+    for match in _FRAGMENTS.finditer(text):
+        if match.group(1) is None and count < _FRAGMENT_LIMIT:
+            yield text[start : match.start()]
+            start = match.end()
+            count += 1
+    yield text[start:]
+
+
+def _salvage(text: str, cwd: str | None, *, mended: bool) -> list[Unit]:
+    """Commands of a text that did not read where it stood: of the whole of it, where joining lines has ``mended`` it,
+    of its parts otherwise."""
+    text = text[: 2 * _HEAD]
+    units, whole = _commands(text, Budget(_SALVAGE_STEPS), cwd) if mended else ([], False)
+    if whole:
+        return units
+    budget = Budget(_SALVAGE_STEPS)
+    for fragment in _fragments(text):
+        fragment = _LEADING.sub("", fragment[:_HEAD])
+        if budget.steps < 0 or not _NAMED.search(fragment):
             continue
-        finally:
-            steps = budget.steps - 100
-            units.extend(walker.units[:64])
+        budget = Budget(budget.steps - 100)
+        units.extend(_commands(fragment, budget, cwd)[0])
     return units
+
+
+def _commands(text: str, budget: Budget, cwd: str | None) -> tuple[list[Unit], bool]:
+    """The commands of ``text`` as guesses, and whether all of it has been read."""
+    walker = Walker(budget)
+    broken: list[str] = []
+    try:
+        program = _program(Reader(text, budget), broken)
+        walker.program(program, Site(State(cwd=cwd, output=printer(budget)), via=("fragment",), role="guess"))
+    except (BrokenError, TooMuchError, RecursionError):
+        return walker.units[:64], False
+    return walker.units[:64], not broken

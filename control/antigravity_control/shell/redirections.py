@@ -2,7 +2,7 @@
 
 from .ast import Redirect, Sub
 from .budget import Budget
-from .inner import Stdin
+from .handed import Stdin
 from .model import Redirection, Word
 from .words import State, single
 
@@ -21,7 +21,8 @@ def redirection(redirect: Redirect, state: State, budget: Budget) -> tuple[Redir
         return Redirection("heredoc", None, None), Stdin(text) if redirect.fd in {None, "0"} else None
     if op == "<&" or (op == ">&" and _is_descriptor(word)):
         budget.exact("a descriptor redirection")
-        return Redirection("fd", word.text if word.literal else None, word), None
+        other = op == "<&" and redirect.fd in {None, "0"} and word.text != "-"
+        return Redirection("fd", word.text if word.literal else None, word), Stdin(piped=True) if other else None
     target = word.text if word.literal else None
     if word.text.startswith(_NETWORK) or (not word.known and "/dev/" in word.text):
         budget.exact("a network redirection")

@@ -7,7 +7,7 @@ on top of it. Never: gives a word its value (``words.py``) or runs anything.
 import re
 
 from .ansi_c import decode
-from .ast import Param, Part, Program, RawWord, Redirect, Sub, Text
+from .ast import Param, Part, Program, RawWord, Redirect, Sub, Text, programs_of
 from .budget import BrokenError, Budget
 
 METACHARACTERS = frozenset(" \t\n;&|()<>")
@@ -16,6 +16,7 @@ _PLAIN_SPAN = re.compile(r"[^\\'\"$`(){}]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]|[@*#?$!-]")
 _BRACE_NAME = re.compile(r"[!#]?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[[^\]$`\"'}]*\])?")
 _EXPANSION = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|@[A-Za-z]|:|")
+_CONTINUED_NAME = re.compile(r"\\\n\w")
 _REGEX_EXTRA = frozenset("()|<>;&")
 
 
@@ -116,7 +117,10 @@ class Scanner:
         plain = _PLAIN.match(self.text, self.i)
         if plain:
             self.i = plain.end()
-            parts.append(Text(plain.group(), quoted=False))
+            if parts:
+                self._joined(parts, plain.group())
+            else:
+                parts.append(Text(plain.group(), quoted=False))
         elif char == "\\":
             self._escape(parts)
         elif char == "'":
@@ -128,6 +132,14 @@ class Scanner:
             parts.append(self._backtick(quoted=False))
         else:
             self._dollar(parts, quoted=False)
+
+    def _joined(self, parts: list[Part], text: str) -> None:
+        """Unquoted text; what a continuation cut in two is one text again, so that a tilde and its slash meet."""
+        last = parts[-1] if parts else None
+        if isinstance(last, Text) and not last.quoted:
+            parts[-1] = Text(last.value + text, quoted=False)
+        else:
+            parts.append(Text(text, quoted=False))
 
     def _escape(self, parts: list[Part]) -> None:
         following = self.peek(1)
@@ -213,6 +225,8 @@ class Scanner:
             name = _NAME.match(self.text, self.i + 1)
             if name:
                 self.i = name.end()
+                if _CONTINUED_NAME.match(self.text, self.i) and (name.group()[0].isalpha() or name.group()[0] == "_"):
+                    self.budget.ask("a continuation inside an expansion")
                 parts.append(Param(name.group(), "", (), quoted, "$" + name.group()))
                 return
             if self.text.startswith("\\\n", self.i + 1):
@@ -325,8 +339,7 @@ class Scanner:
         return program
 
     def _process(self) -> Sub:
-        start = self.i
-        self.i += 2
+        start, self.i = self.i, self.i + 2
         self.budget.enter()
         program = self.inside(")")
         self.budget.leave()
@@ -358,7 +371,14 @@ class Scanner:
             return
         self.budget.enter()
         reader = self.nested(text)
-        redirect.body = RawWord(tuple(reader.heredoc_parts()), text)
+        depth = self.budget.depth
+        try:
+            redirect.body = RawWord(tuple(reader.heredoc_parts()), text)
+        except BrokenError:
+            # bash tells of the fault and goes on with the commands after the here-document
+            self.budget.depth = depth
+            self.budget.ask("a here-document that does not read")
+            redirect.body = RawWord((Text(text, quoted=True),), text)
         self.budget.leave()
 
     def heredoc_parts(self) -> list[Part]:
@@ -378,14 +398,3 @@ class Scanner:
                 return line + piece + "\n"
             line += piece[:-1]
         return line
-
-
-def programs_of(parts: tuple[Part, ...]) -> tuple[Program, ...]:
-    """Every program that expanding these parts runs."""
-    found: list[Program] = []
-    for part in parts:
-        if isinstance(part, Sub):
-            found.extend(part.programs)
-        elif isinstance(part, Param):
-            found.extend(programs_of(part.operand))
-    return tuple(found)

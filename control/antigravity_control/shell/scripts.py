@@ -8,10 +8,33 @@ from collections.abc import Sequence
 
 from .model import Requirement, Word
 
-_AWK_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_AWK_REGEX = re.compile(r"(?<![\w)\]$])\s*/(?:[^/\\\n]|\\.)*/")
-_AWK_RUNS = re.compile(r"\bsystem\s*\(|(?<!\|)\|(?!\|)|\|&|@\w|\bgetline\b")
+_AWK_TOKEN = re.compile(
+    r'(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<note>#[^\n]*)|(?P<word>[A-Za-z_]\w*|[\d.]+)|(?P<blank>[ \t]+)|(?P<other>.|\n)'
+)
+_AWK_BEFORE_REGEX = frozenset({"print", "printf", "return", "in", "case", "else", "do", "getline", "BEGIN", "END"})
+_AWK_CALLS = re.compile(r"\bsystem\s*\(|@\w|\bgetline\b")
+"""Looked for in strings and patterns too: what they are is not sure."""
+_AWK_RUNS = re.compile(r"(?<!\|)\|(?!\|)|\|&")
+_AWK_GROUP = re.compile(r"\([^()]*\)")
+_AWK_ELSEWHERE = (
+    "-f",
+    "--file",
+    "-E",
+    "--exec",
+    "-i",
+    "--include",
+    "-l",
+    "--load",
+    "-e",
+    "--source",
+    "-D",
+    "--debug",
+    "-W",
+)
+_AWK_REPORTS = ("-p", "--profile", "-o", "--pretty", "-d", "--dump")
 _AWK_WRITES = re.compile(r"\bprintf?\b[^;{}\n]*>")
+_DEPTH = 8
+"""Parentheses of an awk program that are looked into."""
 _SED_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)")
 
 
@@ -23,12 +46,51 @@ def awk_doors(argv: Sequence[Word]) -> list[Requirement]:
         return found
     if not program.known:
         found.append(Requirement("command", None, "an awk program that is not literal"))
-    text = _AWK_REGEX.sub(" ", _AWK_QUOTED.sub('""', program.text))
-    if _AWK_RUNS.search(text):
+    text = program.text.replace("\\\n", "")
+    calls = _AWK_CALLS.search(text)
+    text = _awk_bare(text)
+    if calls or _AWK_RUNS.search(text):
         found.append(Requirement("command", None, "an awk program that runs commands"))
+    for _ in range(_DEPTH):
+        text = _AWK_GROUP.sub(" ", text)
     if _AWK_WRITES.search(text):
         found.append(Requirement("write_file", None, "an awk program that writes files"))
     return found
+
+
+def _awk_bare(text: str) -> str:
+    """The program without its strings, patterns and comments."""
+    bare: list[str] = []
+    before = ""
+    place = 0
+    open_end = False
+    while place < len(text):
+        if text[place] == "/" and not _ends_operand(before) and not open_end:
+            end = _part(text, place + 1, "/", brackets=True)
+            open_end = end < 0
+            if not open_end and "\n" not in text[place:end]:
+                place, before = end + 1, '"'
+                bare.append('""')
+                continue
+        token = _AWK_TOKEN.match(text, place)
+        if token is None:
+            break
+        if text[place] == '"' and token.lastgroup != "text":
+            # a string that does not end: it is no program, or not what it seems
+            return "|"
+        place = token.end()
+        if token.lastgroup == "text":
+            bare.append('""')
+            before = '"'
+        elif token.lastgroup != "note":
+            bare.append(token.group())
+            before = before if token.lastgroup == "blank" else token.group()
+    return "".join(bare)
+
+
+def _ends_operand(token: str) -> bool:
+    """Whether a slash after ``token`` divides."""
+    return token[-1:] in {")", "]", '"', "$"} or (token[-1:].isalnum() and token not in _AWK_BEFORE_REGEX)
 
 
 def _awk_program(argv: Sequence[Word], found: list[Requirement]) -> Word | None:
@@ -39,8 +101,10 @@ def _awk_program(argv: Sequence[Word], found: list[Requirement]) -> Word | None:
             return argv[place + 1] if place + 1 < len(argv) else None
         if not text.startswith("-") or text == "-":
             return argv[place]
-        if text.startswith(("-f", "--file", "-E", "--exec", "-i", "--include", "-l", "--load", "-e", "--source")):
+        if text.startswith(_AWK_ELSEWHERE):
             found.append(Requirement("command", None, "an awk program from elsewhere"))
+        elif text.startswith(_AWK_REPORTS):
+            found.append(Requirement("write_file", None, "an awk report"))
         place += 2 if text in {"-v", "-F", "-f", "-e", "-i", "-l", "-E", "--assign", "--field-separator"} else 1
     return None
 
@@ -56,6 +120,8 @@ def sed_doors(argv: Sequence[Word]) -> list[Requirement]:
         taken, kind, script = _sed_option(argv, place)
         place += taken
         in_place = in_place or kind == "in-place"
+        if kind == "in-place" and "/" in argv[place - taken].text:
+            found.append(Requirement("write_file", None, "sed -i"))
         if kind == "script" and script is not None:
             scripts.append(script)
         elif kind == "file":
@@ -101,18 +167,24 @@ def _sed_long(name: str, value: str | None, word: Word, following: Word | None) 
 
 
 def _sed_script(word: Word) -> list[Requirement]:
+    """Both readings of a delimiter in brackets: releases differ."""
     if not word.known:
         return [Requirement("command", None, "a sed script that is not literal")]
+    found = _sed_commands(word.text, brackets=True)
+    return found if found or "[" not in word.text else _sed_commands(word.text, brackets=False)
+
+
+def _sed_commands(text: str, *, brackets: bool) -> list[Requirement]:
     found: list[Requirement] = []
-    text, i = word.text, 0
+    i = 0
     while i < len(text):
-        i = _sed_skip(text, i)
+        i = _sed_skip(text, i, brackets)
         if i >= len(text):
             break
         command = text[i]
         i += 1
         if command in "sy":
-            i, flags = _sed_substitution(text, i)
+            i, flags = _sed_substitution(text, i, brackets and command == "s")
             if i < 0:
                 return [*found, Requirement("command", None, "a sed script that is not understood")]
             found.extend(_sed_flags(flags if command == "s" else ""))
@@ -125,12 +197,22 @@ def _sed_script(word: Word) -> list[Requirement]:
         elif command in "rR":
             found.append(Requirement("read_file", text[i : _line_end(text, i)].strip() or None, "sed r"))
             i = _line_end(text, i)
-        elif command in "aic:btT#":
+        elif command in "aic#":
             i = _line_end(text, i)
+        elif command in ":btT":
+            i = _sed_label(text, i)
     return found
 
 
-def _sed_skip(text: str, i: int) -> int:
+def _sed_label(text: str, i: int) -> int:
+    while i < len(text) and text[i] in " \t":
+        i += 1
+    while i < len(text) and text[i] not in " \t\n;}":
+        i += 1
+    return i
+
+
+def _sed_skip(text: str, i: int, brackets: bool) -> int:
     """Steps over blanks, separators and addresses."""
     while i < len(text):
         number = _SED_ADDRESS.match(text, i)
@@ -140,7 +222,7 @@ def _sed_skip(text: str, i: int) -> int:
             i = number.end()
         elif text[i] == "/" or (text[i] == "\\" and i + 1 < len(text)):
             start = i if text[i] == "/" else i + 1
-            end = _sed_part(text, start + 1, text[start])
+            end = _part(text, start + 1, text[start], brackets)
             if end < 0:
                 return len(text)
             i = end + 1
@@ -149,25 +231,43 @@ def _sed_skip(text: str, i: int) -> int:
     return i
 
 
-def _sed_part(text: str, i: int, delimiter: str) -> int:
-    """The place of the next unescaped ``delimiter`` outside brackets, -1 when there is none."""
-    inside = False
+def _part(text: str, i: int, delimiter: str, brackets: bool) -> int:
+    """The place of the next unescaped ``delimiter``, -1 when there is none. ``brackets``: none counts in brackets."""
     while i < len(text):
         if text[i] == "\\":
             i += 2
             continue
-        if text[i] == delimiter and not inside:
+        if text[i] == delimiter:
             return i
+        end = _bracket_end(text, i) if brackets and text[i] == "[" else i + 1
+        brackets = brackets and end > 0
+        i = end if end > 0 else i + 1
+    return -1
+
+
+def _bracket_end(text: str, i: int) -> int:
+    """The place behind the bracket expression that begins at ``i``, -1 when it does not end."""
+    if text.find("]", i + 1) < 0:
+        return -1
+    i += 2 if text.startswith("^", i + 1) else 1
+    i += text.startswith("]", i)
+    while i < len(text):
+        if text[i] == "]":
+            return i + 1
+        if text[i] == "[" and text[i + 1 : i + 2] in {":", ".", "="}:
+            i = text.find(text[i + 1] + "]", i + 2) + 1
+            if not i:
+                return -1
         i += 1
     return -1
 
 
-def _sed_substitution(text: str, i: int) -> tuple[int, str]:
+def _sed_substitution(text: str, i: int, brackets: bool) -> tuple[int, str]:
     if i >= len(text):
         return -1, ""
     delimiter = text[i]
-    middle = _sed_part(text, i + 1, delimiter)
-    end = _sed_part(text, middle + 1, delimiter) if middle >= 0 else -1
+    middle = _part(text, i + 1, delimiter, brackets)
+    end = _part(text, middle + 1, delimiter, brackets=False) if middle >= 0 else -1
     if end < 0:
         return -1, ""
     stop = end + 1

@@ -106,7 +106,7 @@ class SimpleReader(Scanner):
             self.i += 1
             self._elements(elements)
         plain = not (match.group("index") or match.group("add") or array)
-        return Assignment(name, elements[0] if elements else value, tuple(elements), plain)
+        return Assignment(name, elements[0] if elements else value, tuple(elements), plain, bool(match.group("add")))
 
     def _elements(self, into: list[RawWord]) -> None:
         while True:

@@ -8,21 +8,26 @@ import re
 from typing import Literal
 
 _CMDLET = re.compile(
-    r"(?:^|[;|({]\s*)\s*(?:Get|Set|New|Remove|Clear|Stop|Start|Restart|Invoke|Format|Import|Export|Out|Add|Copy|Move"
+    r"(?:^|[;|({])\s*(?:Get|Set|New|Remove|Clear|Stop|Start|Restart|Invoke|Format|Import|Export|Out|Add|Copy|Move"
     r"|Rename|Test|Select|Where|ForEach|Write|Read|Enable|Disable|Initialize)-[A-Z][A-Za-z]+\b"
 )
 _POWERSHELL = re.compile(r"(?i)\$env:[a-z]|-ErrorAction\b|\[System\.")
 _CMD = re.compile(
-    r"(?i)(?:^|[&|(]\s*)\s*(?:del|erase|rd|rmdir|copy|xcopy|robocopy|move|dir|format|type|attrib|taskkill)\s+(?:\S+\s+)*?/[a-z]+\b"
-    r"(?!/)|%[A-Z][A-Z0-9_]{3,}%|^\s*[A-Za-z]:\\|\^\s*$"
+    r"(?i)(?:^|[&|(])\s*(?:del|erase|rd|rmdir|copy|xcopy|robocopy|move|dir|format|type|attrib|taskkill)\s+(?:\S+\s+)*?/[a-z]+\b"
+    r"(?!/)|^\s*if\s+(?:not\s+)?exist\s|%[A-Z][A-Z0-9_]{3,}%|^\s*[A-Za-z]:\\|\^\s*$"
 )
 _FIELD = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s\"']+")
 _SHELL_CALL = re.compile(
-    r"(?i)\b(?:cmd|powershell|pwsh)(?:\.exe)?\b(?:\s+[-/]\w+)*?\s+(?:[-/](?:c|k|command|encodedcommand))\s+(?P<rest>.+)",
+    r"(?i)\b(?:cmd|powershell|pwsh)(?:\.exe)?\b(?:\s+[-/]\w+(?:\s+[\w.]+)?){0,12}?\s+(?:[-/](?:c|k|command|encodedcommand))\s+(?P<rest>.+)",
     re.DOTALL,
 )
 _CALLED = re.compile(r"(?i)\s*(?P<name>cmd|powershell|pwsh)(?:\.exe)?\s+[-/]")
 _LIMIT = 65_536
+_DEPTH = 8
+"""How many shells within each other are looked into."""
+_CONDITIONS = {"if": 1, "not": 1, "exist": 2}
+"""Words before a command, each with how many fields they take."""
+_EVALUATING = frozenset({"iex", "invoke-expression", "powershell", "powershell.exe", "pwsh", "pwsh.exe"})
 
 
 def dialect_of(text: str) -> Literal["cmd", "powershell"] | None:
@@ -38,18 +43,20 @@ def dialect_of(text: str) -> Literal["cmd", "powershell"] | None:
     return None
 
 
-def commands(text: str) -> list[list[str]]:
+def commands(text: str, depth: int = _DEPTH) -> list[list[str]]:
     """The commands of a line, each as its fields without quotes, cut at separators outside quotes."""
     found: list[list[str]] = []
     for segment in _segments(text[:_LIMIT]):
         fields = [field.strip("\"'") for field in _FIELD.findall(segment)][:256]
-        while fields and fields[0] in {"&", ".", "@", "call", "start", "("}:
-            fields = fields[1:]
+        while fields and (fields[0] in {"&", ".", "@", "call", "start", "("} or fields[0].lower() in _CONDITIONS):
+            fields = fields[_CONDITIONS.get(fields[0].lower(), 1) :]
+        if depth and len(fields) > 1 and fields[0].lower() in _EVALUATING:
+            found.extend(commands(" ".join(fields[1:]).lstrip("-"), depth - 1))
         if fields:
             found.append(fields)
     call = _SHELL_CALL.search(text[:_LIMIT])
-    if call and call.group("rest") != text:
-        found.extend(commands(call.group("rest").strip().strip("\"'")))
+    if depth and call and call.group("rest") != text:
+        found.extend(commands(call.group("rest").strip().strip("\"'"), depth - 1))
     return found[:512]
 
 

@@ -6,21 +6,29 @@ enough to deny or to ask and never enough to allow.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .ast import Param, Part, Program, RawWord, Sub, Text
 from .braces import expand
 from .budget import Budget
 from .model import Piece, Word
+from .parameters import CUTTING, operated
 
 _PATTERN = re.compile(r"([*?[])")
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
 _SETTING_TILDE = re.compile(r"(?<=[=:])(~)(?=[/:]|$)")
+_LOGIN = re.compile(r"[^/:]*")
+"""What may stand between a tilde and the end of its prefix."""
 _SPECIAL = re.compile(r"[*?[~{]")
 _DEFAULTS = frozenset({":-", "-", ":=", "="})
 _KEEPING = frozenset({"", ":?", "?", ":-", "-", ":=", "=", "%", "%%"})
+_DEMANDS = frozenset({":?", "?"})
+_INSTEAD = frozenset({":+", "+"})
+_OUTPUT_HOME = re.compile(r"(?:(?<=[\0\s])|^)~(?=[/\0\s]|$)")
 _SPACE = " \t\n"
+_PLACES = 4
+"""Folders beside the current one that are kept in mind."""
 _SPLIT = "\0"
 """Stands in a piece where bash would cut the word."""
 _CUTS = dict.fromkeys(map(ord, _SPACE), _SPLIT)
@@ -37,21 +45,67 @@ class State:
     functions: set[str] = field(default_factory=set)
     cwd: str | None = None
     """The current folder; ``~`` stands for home."""
+    elsewhere: tuple[str, ...] = ()
+    """Other folders where the line may be: it goes on where it was when a ``cd`` fails."""
     output: Callable[[Program, "State"], str | None] = lambda _program, _state: None
     """Gives what a program certainly prints, or None."""
 
     def give(self, arguments: tuple[Word, ...]) -> None:
         """Sets ``$1`` and the following, as a script with these arguments has them."""
-        self.arguments = False
         for name in [name for name in self.variables if _empty_argument(name)]:
             del self.variables[name]
+        self.arguments = any(_open(word) for word in arguments)
         for place, word in enumerate(arguments[:64], start=1):
             self.variables[str(place)] = word.pieces
         if arguments:
             self.variables["@"] = self.variables["*"] = joined(arguments[:64])
 
+    def given(self) -> tuple[Word, ...]:
+        """The arguments as :meth:`give` got them: at least those that are known."""
+        found: list[Word] = []
+        while (pieces := self.variables.get(str(len(found) + 1))) is not None:
+            found.append(Word("".join(piece.text for piece in pieces), False, "", pieces))
+        return tuple(found)
+
+    def take(self, inner: "State") -> None:
+        """What a function that was called may have set; what it leaves empty is not known any more."""
+        for name, pieces in inner.variables.items():
+            if not _empty_argument(name) and self.variables.get(name, ()) != pieces:
+                self.variables[name] = pieces or None
+        self.cwd = inner.cwd
+        self.elsewhere = inner.elsewhere
+
+    def maybe_in(self, folders: Sequence[str]) -> None:
+        """The line may be in one of ``folders`` as well."""
+        if folders:
+            self.elsewhere = tuple(dict.fromkeys((*self.elsewhere, *folders)))[:_PLACES]
+
+    def left(self, folder: str | None) -> bool:
+        """Whether the line has left ``folder``, where it may be still."""
+        if (self.cwd or "").rstrip("/") == (folder or "").rstrip("/"):
+            return False
+        self.maybe_in(() if folder is None else (folder,))
+        return True
+
+    def doubt(self, before: Mapping[str, tuple[Piece, ...] | None]) -> None:
+        """What was emptied since ``before`` may have been left as it was."""
+        for name, pieces in self.variables.items():
+            if pieces == () and before.get(name) != ():
+                self.variables[name] = None
+
+    def unsure(self) -> None:
+        """For what runs later: what is empty now may hold something then."""
+        for name in [name for name, pieces in self.variables.items() if pieces == ()]:
+            self.variables[name] = None
+
     def copy(self) -> "State":
-        return State(dict(self.variables), self.arguments, set(self.functions), self.cwd, self.output)
+        functions = set(self.functions)
+        return State(dict(self.variables), self.arguments, functions, self.cwd, self.elsewhere, self.output)
+
+
+def _open(word: Word) -> bool:
+    """Whether the word may come to several, or to none."""
+    return not word.known or any(piece.kind == "glob" for piece in word.pieces)
 
 
 def joined(words: Sequence[Word]) -> tuple[Piece, ...]:
@@ -60,6 +114,27 @@ def joined(words: Sequence[Word]) -> tuple[Piece, ...]:
     for place, word in enumerate(words):
         pieces.extend((*([Piece("text", _SPLIT)] if place else []), *word.pieces))
     return tuple(pieces)
+
+
+def script_of(word: Word) -> str:
+    """``word`` as text that a shell reads once more: the home folder in a spelling that counts inside quotes too."""
+    if all(piece.kind != "home" for piece in word.pieces[1:]) and not word.home:
+        return word.text
+    text, quote = "", ""
+    for piece in word.pieces:
+        if piece.kind == "home":
+            if quote or text[-1:].strip():
+                text += "'\"$HOME\"'" if quote == "'" else "$HOME"
+                continue
+            text += piece.text
+            continue
+        escaped = False
+        for char in piece.text:
+            if not escaped and char in "'\"" and quote in {"", char}:
+                quote = "" if quote else char
+            escaped = not escaped and char == "\\" and quote != "'"
+        text += piece.text
+    return text
 
 
 @dataclass(slots=True)
@@ -93,9 +168,18 @@ def words(raw: RawWord, state: State, budget: Budget) -> list[Word]:
     if len(expanded) > 1:
         budget.exact("brace expansion")
     for word in expanded:
+        if any(isinstance(part, Param) for part in word.parts) and all(_vanishes(part, state) for part in word.parts):
+            continue
         budget.spend(4 * len(word.parts))
         results.extend(_fields(_value(word.parts, state, budget), raw.raw))
     return results
+
+
+def _vanishes(part: Part, state: State) -> bool:
+    """``"$@"`` without arguments is no word at all."""
+    if isinstance(part, Text):
+        return part.quoted and not part.value
+    return isinstance(part, Param) and part.name == "@" and not part.op and _said("@", state) == (True, ())
 
 
 def single(raw: RawWord, state: State, budget: Budget) -> Word:
@@ -109,7 +193,7 @@ def _value(parts: tuple[Part, ...], state: State, budget: Budget) -> _Value:
     value = _Value()
     for place, part in enumerate(parts):
         if isinstance(part, Text):
-            _text(part, value, first=place == 0, rest=parts[place + 1 :])
+            _text(part, value, state, first=place == 0, rest=parts[place + 1 :])
         elif isinstance(part, Param):
             _param(part, value, state, budget)
         else:
@@ -117,7 +201,7 @@ def _value(parts: tuple[Part, ...], state: State, budget: Budget) -> _Value:
     return value
 
 
-def _text(part: Text, value: _Value, *, first: bool, rest: tuple[Part, ...]) -> None:
+def _text(part: Text, value: _Value, state: State, *, first: bool, rest: tuple[Part, ...]) -> None:
     text = part.value
     if part.quoted:
         value.quoted = True
@@ -125,9 +209,9 @@ def _text(part: Text, value: _Value, *, first: bool, rest: tuple[Part, ...]) -> 
             value.add("text", text)
         return
     if first and text.startswith("~"):
-        name, slash, _ = text[1:].partition("/")
-        if slash or not rest:
-            value.add("unknown" if name[:1] in set("+-0123456789") else "home", "~" + name)
+        name = _LOGIN.match(text, 1).group()  # type: ignore[union-attr]  # it matches nothing as well
+        if len(text) > len(name) + 1 or not rest:
+            _tilde(name, value, state)
             text = text[1 + len(name) :]
     elif first and "~" in text and _SETTING.match(text):
         # bash expands tildes in every word that looks like an assignment: dd of=~/x
@@ -136,6 +220,15 @@ def _text(part: Text, value: _Value, *, first: bool, rest: tuple[Part, ...]) -> 
             _text_run("~" if place % 2 else run, value, rest, home=place % 2 == 1)
         return
     _text_run(text, value, rest, home=False)
+
+
+def _tilde(name: str, value: _Value, state: State) -> None:
+    if name == "+" and state.cwd is not None:
+        value.exact = False
+        for piece in _folder(state.cwd):
+            value.add(piece.kind, piece.text)
+        return
+    value.add("unknown" if name[:1] in set("+-0123456789") else "home", "~" + name)
 
 
 def _text_run(text: str, value: _Value, rest: tuple[Part, ...], *, home: bool) -> None:
@@ -156,20 +249,28 @@ def _param(part: Param, value: _Value, state: State, budget: Budget) -> None:
     value.exact = False
     if part.quoted:
         value.quoted = True
-    if part.name == "IFS" and part.op in _KEEPING | {":"} and not part.quoted:
-        value.add("text", _SPLIT)
-        return
     pieces = _known(part, state, budget)
+    if part.name == "IFS" and (pieces is None or part.quoted) and part.name not in state.variables:
+        value.add("text", " " if part.quoted else _SPLIT)  # text that is read once more is cut at the blank
+        return
     if pieces is None:
         value.add("unknown", part.raw)
         return
     budget.spend(2 * len(pieces))
     for piece in pieces:
-        text = piece.text
         if piece.kind == "text" and not part.quoted:
-            text = text.translate(_cuts(state))
-            budget.spend(len(text) // 16)
-        value.add(piece.kind, text)
+            _cut(piece.text, value, state, budget)
+        else:
+            value.add(piece.kind, piece.text)
+
+
+def _cut(text: str, value: _Value, state: State, budget: Budget) -> None:
+    """Adds a value that stands unquoted: bash cuts it, and expands the patterns in it."""
+    text = text.translate(_cuts(state))
+    budget.spend(len(text) // 16)
+    for place, run in enumerate(_PATTERN.split(text)):
+        if run:
+            value.add("glob" if place % 2 and _is_pattern(run, text, ()) else "text", run)
 
 
 def _cuts(state: State) -> dict[int, str]:
@@ -182,17 +283,39 @@ def _cuts(state: State) -> dict[int, str]:
 
 def _known(part: Param, state: State, budget: Budget) -> tuple[Piece, ...] | None:
     name, op = part.name, part.op
-    if name == "HOME" and name not in state.variables and op in _KEEPING:
-        return (Piece("home", "~"),)
-    if name == "PWD" and state.cwd is not None and op in _KEEPING:
-        return _folder(state.cwd)
-    if name in state.variables and op in _KEEPING:
-        return state.variables[name]
-    if _empty_argument(name) and not state.arguments and not op:
-        return ()
-    if op in _DEFAULTS and name not in state.variables:
-        return tuple(_value(part.operand, state, budget).pieces)
-    return None
+    said, pieces = _said(name, state)
+    if op in _DEFAULTS and (not said or pieces == ()):
+        instead: tuple[Piece, ...] | None = tuple(_value(part.operand, state, budget).pieces)
+        if not instead and not said:
+            return None  # the environment may give it a value
+        if op[-1] == "=":
+            state.variables[name] = instead
+        return instead
+    if pieces is None:
+        return None
+    if op in _INSTEAD:
+        return tuple(_value(part.operand, state, budget).pieces) if pieces else ()
+    if op in CUTTING:
+        budget.spend(sum(len(piece.text) for piece in pieces))
+        return operated(pieces, op, part.operand, quoted=part.quoted)
+    if op not in _KEEPING or (op in _DEMANDS and not pieces):
+        return None
+    return pieces
+
+
+def _said(name: str, state: State) -> tuple[bool, tuple[Piece, ...] | None]:
+    """Whether the line says what ``name`` holds, and the value where it can be known."""
+    if name in state.variables:
+        return True, state.variables[name]
+    if name in {"HOME", "HOME[0]"}:
+        return True, (Piece("home", "~"),)
+    if name == "PWD" and state.cwd is not None:
+        return True, _folder(state.cwd)
+    if name == "IFS":
+        return True, (Piece("text", _SPACE),)
+    if _empty_argument(name) and not state.arguments:
+        return True, ()
+    return False, None
 
 
 def _folder(cwd: str) -> tuple[Piece, ...]:
@@ -213,9 +336,13 @@ def _sub(part: Sub, value: _Value, state: State, budget: Budget) -> None:
         value.add("unknown", part.raw)
         return
     budget.spend(len(text))
-    if not part.quoted:
-        text = text.translate(_cuts(state))
-    value.add("text", text)
+    for place, run in enumerate(_OUTPUT_HOME.split(text)):
+        if place:
+            value.add("home", "~")
+        if part.quoted and run:
+            value.add("text", run)
+        elif run:
+            _cut(run, value, state, budget)
 
 
 def _fields(value: _Value, raw: str) -> list[Word]:

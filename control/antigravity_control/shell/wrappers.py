@@ -3,12 +3,17 @@
 Owns: option tables of wrappers. A wrapper whose options are not all known is still opened, but not surely.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .env_split import split
-from .model import Word
+from .model import Piece, Word, without
 from .options import Options, read_options
+from .words import script_of
+
+_SPLITS = frozenset({"-S", "--split-string"})
+_VARIABLE = re.compile(r"(\$\{[A-Za-z_]\w*\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,13 @@ class Wrapper:
     numeric: bool = False
     folder: frozenset[str] = frozenset()
     """Options whose operand is the folder the command runs in."""
+    late: bool = False
+    """Whether ``script`` options may stand after operands as well."""
 
 
 def _wrapper(
     takes: str = "", flags: str | None = None, *, query: str = "", script: str = "", folder: str = "", skip: int = 0,
-    joins: bool = False, assigns: bool = False, transparent: bool = False, numeric: bool = False,
+    joins: bool = False, assigns: bool = False, transparent: bool = False, numeric: bool = False, late: bool = False,
 ) -> Wrapper:  # fmt: skip
     def names(text: str) -> frozenset[str]:
         return frozenset(text.split())
@@ -42,7 +49,7 @@ def _wrapper(
     known = None if flags is None else names(flags) | names(query) | {"--help", "--version"}
     return Wrapper(
         names(takes) | names(script) | names(folder), known, skip, names(query), names(script), joins, assigns,
-        transparent, numeric, names(folder),
+        transparent, numeric, names(folder), late,
     )  # fmt: skip
 
 
@@ -87,7 +94,7 @@ WRAPPERS: dict[str, Wrapper] = {
                       " --no-rerun -t --no-title -w --no-wrap -x --exec", joins=True),
     "script": _wrapper("-E --echo -I --log-in -O --log-out -B --log-io -T --log-timing -m --logging-format -o"
                        " --output-limit", "-a --append -e --return -f --flush -q --quiet -t --force",
-                       script="-c --command", skip=99),
+                       script="-c --command", skip=99, late=True),
     "busybox": _wrapper("", "", query="--list --list-full --install"),
     "toybox": _wrapper("", "", query="--long"),
     "xargs": _wrapper(
@@ -104,8 +111,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "strace": _wrapper("-a -b -e -I -o -O -p -P -s -S -u -E -X -U --trace --output --attach --string-limit",
                        "-c -C -d -D -f -ff -F -h -i -k -n -N -q -qq -r -t -tt -ttt -T -v -V -w -x -xx -y -yy -z -Z"),
     "ltrace": _wrapper("-a -A -D -e -F -l -n -o -p -s -u -w -x", "-b -c -C -f -h -i -L -r -S -t -T -V"),
-    "valgrind": _wrapper("", None),
-    "gdb": _wrapper("", None),
+    "valgrind": _wrapper("", "-q --quiet -v --verbose -d"),
+    "gdb": _wrapper("-ex -iex -x -p -c -d -cd --command --eval-command --pid --core",
+                    "--args -args -q --quiet --silent -batch --batch -nx --nx -n -nh -tui --tui -write"),
     "unshare": _wrapper("-S --setuid -G --setgid -R --root --propagation --setgroups",
                         "-m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --cgroup --time --fork"
                         " --map-root-user --map-current-user --mount-proc --kill-child --keep-caps", folder="-w --wd"),
@@ -113,7 +121,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "setpriv": _wrapper("--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig",
                         "--clear-groups --keep-groups --init-groups --no-new-privs --reset-env"),
     "runuser": _wrapper("-u --user -g --group -G --supp-group -s --shell -w", "-l --login -p -m -f --fast -P --pty",
-                        script="-c --command"),
+                        script="-c --command", late=True),
     "prlimit": _wrapper("-p --pid -o --output", None),
     "numactl": _wrapper("-C -N -m -p -i --physcpubind --cpunodebind --membind --preferred --interleave", None),
     "systemd-run": _wrapper("-H --host -M --machine -p --property -u --unit --description --slice --uid --gid --nice"
@@ -161,7 +169,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "doasedit": _wrapper("", "", skip=99),
 }  # fmt: skip
 ALIASES = {"gtimeout": "timeout", "genv": "env", "gnice": "nice", "gnohup": "nohup", "gstdbuf": "stdbuf",
-           "gtime": "time", "gxargs": "xargs", "gchroot": "chroot", "please": "sudo", "sudo-rs": "sudo"}  # fmt: skip
+           "gtime": "time", "gxargs": "xargs", "gchroot": "chroot", "please": "sudo", "sudo-rs": "sudo",
+           "busybox-static": "busybox", "busybox.static": "busybox"}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -172,7 +181,7 @@ class Layer:
     inner: list[Word] = field(default_factory=list)
     maybe: list[list[Word]] = field(default_factory=list)
     scripts: list[Word] = field(default_factory=list)
-    assignments: list[str] = field(default_factory=list)
+    assignments: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
     options: Options = field(default_factory=lambda: Options(0))
     cwd: str | None = None
     transparent: bool = False
@@ -186,14 +195,18 @@ def unwrap(name: str, argv: Sequence[Word]) -> Layer | None:
         return None
     rest = list(argv[1:])
     layer = Layer(transparent=wrapper.transparent)
+    loose = False
+    splits = _SPLITS if wrapper.takes >= _SPLITS else frozenset()
     for _ in range(8):
-        rest = _dashes(rest) if name in {"env", "genv"} else rest
-        options = read_options(rest, wrapper.takes, wrapper.flags, numeric=wrapper.numeric)
+        rest = _dashes(rest) if splits else rest
+        options = read_options(rest, wrapper.takes, wrapper.flags, numeric=wrapper.numeric, until=splits)
         layer.options.seen.extend(options.seen)
         layer.sure = layer.sure and options.sure
+        loose = options.loose
         rest = rest[options.first :]
-        strings = options.values("-S", "--split-string") if "-S" in wrapper.takes and wrapper.transparent else []
+        strings = options.values(*splits)
         if not strings:
+            rest = rest[1:] if splits and rest and rest[0].text == "-" else rest
             break
         rest = [word for value in strings for word in _split(value)] + rest
     layer.scripts = layer.options.values(*wrapper.script) if wrapper.script else []
@@ -201,24 +214,42 @@ def unwrap(name: str, argv: Sequence[Word]) -> Layer | None:
     layer.cwd = folders[-1].text if folders and folders[-1].known else None
     if wrapper.query and layer.options.has(*wrapper.query):
         return layer
+    operands = rest
     rest = rest[wrapper.skip :]
-    if wrapper.script and rest and rest[0].text in wrapper.script:
-        layer.scripts.extend(rest[1:2])
+    if wrapper.script and _later_script(operands if wrapper.late else rest[:1], operands, wrapper, layer):
         return layer
+    if rest and rest[0].text.startswith("-"):
+        # no command's name begins so: these are options after the operands
+        layer.sure, loose = False, True
+        rest = rest[_first_name(rest) :]
+    if loose and wrapper.skip:
+        layer.maybe.append(operands)
     while wrapper.assigns and rest and _assigned(rest[0]):
-        layer.assignments.append(rest.pop(0).text.partition("=")[0])
-    _place(rest, wrapper, layer)
-    return layer
-
-
-def _place(rest: list[Word], wrapper: Wrapper, layer: Layer) -> None:
+        name, pieces = assigned(rest.pop(0))
+        layer.assignments[name] = pieces
+    if loose:
+        layer.maybe.append(rest[1:])
     if wrapper.joins and rest:
         layer.scripts.append(joined(rest))
         layer.maybe.append(rest)
-        return
-    layer.inner = rest
-    if not layer.sure:
-        layer.maybe.extend(rest[place:] for place in (1, 2) if rest[place:])
+    else:
+        layer.inner = rest
+    return layer
+
+
+def _first_name(words: Sequence[Word]) -> int:
+    return next((place for place, word in enumerate(words) if not word.text.startswith("-")), len(words))
+
+
+def _later_script(places: list[Word], operands: list[Word], wrapper: Wrapper, layer: Layer) -> bool:
+    """Takes the text of a ``-c`` that follows operands, as ``flock`` and ``script`` have it."""
+    for word in places:
+        name, equals, value = word.text.partition("=")
+        if name in wrapper.script and layer.options.has("-u", "--user") is False:
+            place = operands.index(word)
+            layer.scripts.extend([Word.of(value, literal=word.literal)] if equals else operands[place + 1 : place + 2])
+            return True
+    return False
 
 
 def joined(words: Sequence[Word]) -> Word:
@@ -227,6 +258,12 @@ def joined(words: Sequence[Word]) -> Word:
     return Word(
         text, all(word.literal for word in words), text, tuple(piece for word in words for piece in word.pieces)
     )
+
+
+def assigned(word: Word) -> tuple[str, tuple[Piece, ...] | None]:
+    """The name and the value of ``NAME=value``, None where the value is not known."""
+    name, _, _ = word.text.partition("=")
+    return name, without(word.pieces, len(name) + 1) if word.known else None
 
 
 def _assigned(word: Word) -> bool:
@@ -238,4 +275,13 @@ def _dashes(words: list[Word]) -> list[Word]:
 
 
 def _split(value: Word) -> list[Word]:
-    return [Word.of(text, literal=value.literal and exact) for text, exact in split(value.text)]
+    return [
+        Word.of(text, literal=value.literal) if exact else Word(text, False, text, _expanded(text))
+        for text, exact in split(script_of(value))
+    ]
+
+
+def _expanded(text: str) -> tuple[Piece, ...]:
+    """``${NAME}`` as ``env -S`` fills it in."""
+    pieces = [Piece("unknown" if place % 2 else "text", run) for place, run in enumerate(_VARIABLE.split(text)) if run]
+    return tuple(Piece("home", "~") if piece.text == "${HOME}" else piece for piece in pieces)
