@@ -117,7 +117,10 @@ def test_a_softly_denied_command_is_named_on_one_line_of_stderr_with_the_rule_th
     assert done.returncode == 0
     line = one_line(done.stderr)
     assert "`run_command` needs an approval" in line
-    assert f"Rule: {rule}. Here: --yes 'run_command'." in line
+    # It names the file to write it into, and no key that would open every command.
+    assert line.endswith("/antigravity-acp/permissions.json.")
+    assert f" Rule: {rule}. In: /" in line
+    assert "--yes" not in line
     assert any(event["event"] == "end" and event["ok"] for event in events(done.stdout))
     assert not (workspace / "ran").exists()
     # The rule that was named really allows it.
@@ -132,6 +135,99 @@ def test_what_a_softly_denied_command_says_cannot_draw_on_the_terminal(chat: Cha
     assert done.returncode == 0
     assert not set("\x1b\x9b\u202e") & set(done.stderr)
     one_line(done.stderr)
+
+
+def test_a_script_that_calls_a_tool_that_is_not_there_is_said_to_with_the_way_to_see_why(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps({"models": ["m"], "rules": [{"calls": [{"name": "no_such_tool", "arguments": {}}]}]}))
+    done = call_cli(capsys, "chat", "go", "--json", "--script", str(script), "--workspace", str(workspace))
+    assert done.returncode == 1
+    line = one_line(done.stderr)
+    assert "ACP_RPC_ERROR: " in line
+    assert "calls a tool that is not there; --arg=--script-log --arg=FILE" in line
+
+
+def test_several_rules_are_named_as_what_is_needed_together_with_the_settings_file_that_was_given(
+    workspace: Path, chat: Chat, tmp_path: Path
+) -> None:
+    path = settings_file(tmp_path, {})
+    steps = (call("run_command", command="touch one && mkdir two"),)
+    done = chat("--settings", path, "--json", steps=steps)
+    assert f" Rules, all of them: command(touch); command(mkdir). In: {path}." in one_line(done.stderr)
+    Path(path).write_text(json.dumps({"permissions": {"allow": ["command(touch)", "command(mkdir)"]}}))
+    assert chat("--settings", path, "--json", steps=steps).returncode == 0
+    assert (workspace / "two").exists()
+
+
+def test_a_refusal_is_told_once_and_a_call_as_a_person_reads_it(chat: Chat) -> None:
+    command = 'printf "a > b" && date'
+    done = chat(steps=(call("run_command", command=command, timeout_s=5),))
+    lines = done.stderr.splitlines()
+    start = lines.index(f"→ run_command command: {command}; timeout_s: 5")
+    refused = "  refused: `run_command` needs an approval and nobody can be asked here; "
+    assert lines[start + 1].startswith(refused)
+    assert "command(printf); command(date)" in lines[start + 1]
+    assert done.stderr.count("needs an approval") == 1
+    denied = chat("--yes", "!run_command", steps=(call("run_command", command="date"),)).stderr
+    assert denied.count("The rule `!run_command` denies this tool.") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read_file", {"path": "../outside.txt"}),
+        ("read_file", {"path": "~/outside.txt"}),
+        ("list_dir", {"path": ".."}),
+        ("search", {"pattern": "x", "path": "/"}),
+        ("write_file", {"path": "/outside.txt", "content": "x"}),
+    ],
+)
+def test_what_a_file_tool_cannot_reach_is_refused_with_no_rule_that_would_not_help(
+    workspace: Path, chat: Chat, name: str, arguments: dict[str, Any]
+) -> None:
+    done = chat("--json", steps=(call(name, **arguments),))
+    assert (done.returncode, done.stderr) == (0, "")
+    decided = next(event for event in events(done.stdout) if event["event"] == "tool-decision")
+    assert (decided["decision"], decided.get("soft", False), decided.get("remedies")) == ("deny", False, None)
+    assert decided["reason"].startswith("The path leads outside the workspace.")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("run_comand", "--yes: there is no tool `run_comand`; did you mean `run_command`? The tools are read_file, "),
+        ("read_file,!write_fil", "there is no tool `write_fil`; did you mean `write_file`?"),
+        ("bash", "there is no tool `bash`. The tools are"),
+        ("command(echo)", "stand under `permissions` of a settings file"),
+    ],
+)
+def test_a_rule_of_yes_that_names_no_tool_is_refused(chat: Chat, written: str, expected: str) -> None:
+    done = chat("--yes", written, steps=({"say": "never"},))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"dangerouslySkipPermissions": True}, "The escape hatch is open"),
+        ({"toolPermission": "proceed-in-sandbox"}, "`enableTerminalSandbox` is off: commands are asked about"),
+        ({"permissions": {"allow": ["echo"]}}, "`permissions.allow[0]` names no tool of this host"),
+        ({"permissions": {"deny": ["read_file", "run"]}}, "`permissions.deny[1]` names no tool of this host"),
+        ({"toolPermission": "proceed-in-sandbox", "enableTerminalSandbox": True}, ""),
+        ({"permissions": {"allow": ["read_file", "*", "command(echo)"]}}, ""),
+    ],
+)
+def test_settings_that_do_more_or_less_than_they_seem_to_are_told_before_the_turn(
+    chat: Chat, tmp_path: Path, values: dict[str, Any], expected: str
+) -> None:
+    done = chat("--settings", settings_file(tmp_path, values), "--json", steps=({"say": "ok"},))
+    seen = events(done.stdout)
+    told = [event["message"] for event in seen[: [each["event"] for each in seen].index("start")]]
+    assert len(told) == bool(expected)
+    assert expected in "".join(told)
 
 
 @pytest.mark.requirement("B-022", "B-037")
@@ -180,8 +276,9 @@ def test_on_the_embedded_engine_one_turn_has_every_kind_of_answer_and_its_row(
         ("allow", "default", None), ("allow", "rule", "command(echo)"), ("deny", "headless", None),
         ("deny", "floor", None),
     }  # fmt: skip
-    ends = sorted((row["outcome"], row["output"]) for row in rows if "outcome" in row)
-    assert ends == [("not_run", "passed"), ("not_run", "passed"), ("ok", "passed"), ("ok", "redacted")]
+    ends = sorted((row["outcome"], row.get("output")) for row in rows if "outcome" in row)
+    # What never ran has no output to say anything of.
+    assert ends == [("not_run", None), ("not_run", None), ("ok", "passed"), ("ok", "redacted")]
     assert {row["engine"] for row in rows} == {"embedded"}
 
 
@@ -335,20 +432,33 @@ def test_a_flag_wins_over_the_file(tmp_path: Path, chat: Chat, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"timeoutMs": "soon"}, "Setting `timeoutMs` is not valid: expected a value of type integer"),
+        ({"timeoutMs": "soon"}, "Setting `timeoutMs` is not valid: expected a whole number (integer)"),
         ({"env": {"KEY": 7}}, "Setting `env.KEY` is not valid"),
-        ({"nonsense": SECRET}, "Unknown setting: nonsense"),
+        ({"nonsense": SECRET}, "Unknown setting: `nonsense`. Known settings: engine,"),
+        ({"permission": {}}, "Unknown setting: `permission` (did you mean `permissions`?)"),
+        ({"permissions": {"denny": [SECRET]}}, "`permissions.denny` (did you mean `permissions.deny`?)"),
+        ({"permissions": {"allow": [SECRET, 7]}}, "Setting `permissions.allow[1]` is not valid: expected a rule, as"),
+        ({"permissions": {"allow": SECRET}}, "Setting `permissions.allow` is not valid: expected a list of rules"),
+        ({"permissions": {"allow": ["read_file()"]}}, "Setting `permissions.allow[0]` is not valid: "),
+        ({"permissions": [SECRET]}, "Setting `permissions` is not valid: expected an object"),
+        ({"toolPermission": SECRET}, "expected one of `request-review`, `proceed-in-sandbox`"),
+        ({SECRET * 9: 1}, "Unknown setting: a key that is no name"),
         ([1], "must hold one JSON object"),
-        ("{", "is not JSON"),
+        ("{", "is not JSON: line 1, column 2: expecting property name"),
+        ('{"control": true,}', "is not JSON: line 1, column 18"),
+        ("permissions:\n  allow: [a]\n", "is not JSON: it looks like YAML"),
+        ("\ufeff{", "is not JSON: line 1, column 2"),
     ],
 )
 def test_a_setting_that_is_not_valid_is_named_and_its_value_is_not_shown(
     tmp_path: Path, values: Any, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = call_cli(capsys, "chat", "x", "--settings", settings_file(tmp_path, values))
+    path = settings_file(tmp_path, values)
+    done = call_cli(capsys, "chat", "x", "--settings", path)
     assert done.returncode == 2
     line = one_line(done.stderr)
     assert "INVALID_SETTINGS: " in line
+    assert path in line
     assert expected in line
     assert SECRET not in line
     assert "soon" not in line

@@ -10,6 +10,7 @@ from helpers.cli import run_cli
 
 from antigravity_acp.contract import ERRORS
 from antigravity_acp.manifest import manifest
+from antigravity_control.outputs.detectors import DETECTORS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -37,6 +38,14 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [target for target in targets if not target.startswith(("http://", "https://"))]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_kind_of_secret_is_named_and_no_other() -> None:
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Secrets in results\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z]+(?:-[a-z]+)*)`", section)
+    assert sorted(set(named)) == sorted({each.kind for each in DETECTORS})
+    assert len(named) == len(set(named))
 
 
 def test_flags_that_the_docs_use_exist() -> None:

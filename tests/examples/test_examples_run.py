@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def run(name: str, tmp_path: Path) -> list[str]:
+def run(name: str, tmp_path: Path, **variables: str) -> list[str]:
     """The lines that an example prints, started from elsewhere."""
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)],
@@ -20,7 +20,7 @@ def run(name: str, tmp_path: Path) -> list[str]:
         text=True,
         encoding="utf-8",
         cwd=tmp_path,
-        env=environment(),
+        env=environment(**variables),
         timeout=BOUND,
         check=False,
     )
@@ -56,6 +56,19 @@ def test_a_plugin_adds_a_tool_and_refuses_a_call(tmp_path: Path) -> None:
     assert "not for you" not in "\n".join(lines)
     assert lines[-1].startswith("The poem has 7 words. Of the other file I was told: ")
     assert lines[-1].endswith("Files named private are not for the model.")
+
+
+def test_a_host_under_rules_says_of_each_call_what_was_decided_and_why(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    *decided, last = run("governed_host.py", tmp_path, HOME=home, XDG_CONFIG_HOME=home, XDG_STATE_HOME=home)
+    asks = "needs an approval and nobody can be asked here; a rule under `permissions.allow` of the settings would"
+    assert sorted(decided) == [
+        "deploy: allow: The rule `mcp(host/deploy)` allows this tool.",
+        "read_file: deny: The rule `read_file(.env)` denies this file.",
+        "run_command: allow: The rule `command(echo)` allows this command.",
+        f"run_command: deny: `run_command` {asks} allow it. [command(touch)]",
+    ]
+    assert last.startswith("It is deployed to staging. About `.env`: ")
 
 
 @pytest.mark.requirement("X-004")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pty
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from antigravity_acp.hooks import ToolCall
 from antigravity_acp.host import (
     ApprovalRequest,
     Approvals,
+    Context,
     GovernedApprover,
     LineReader,
     PolicyApprover,
@@ -76,6 +78,36 @@ async def test_only_a_clear_yes_allows(person: Pipe, typed: str, allowed: bool) 
     person.type(typed)
     decision = await person.approver.decide(request())
     assert (decision.allowed, decision.source) == (allowed, "person")
+
+
+async def test_what_is_no_answer_is_said_to_be_none_and_is_no_refusal_of_the_person(person: Pipe) -> None:
+    person.type("maybe\n\nok\n")
+    decision = await person.approver.decide(request())
+    assert person.shown.count("That is none of the answers: type the letter in brackets.\n") == 3
+    assert decision.reason == "The person gave 3 answers that are none, so this call is not allowed."
+    person.type("n\n")
+    assert (await person.approver.decide(request())).reason == "The person did not allow this call."
+
+
+async def test_the_card_says_how_long_it_waits_and_what_follows(person: Pipe) -> None:
+    person.type("n\n")
+    await person.approver.decide(request())
+    assert person.shown.startswith("\nwrite_file wants to run. No answer within 600 s is a no.\n")
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "typed", "where"), [(False, "s\n", "inside the sandbox"), (True, "u\n", "outside the sandbox")]
+)
+async def test_an_answer_about_the_sandbox_says_where_the_call_runs(
+    tmp_path: Path, person: Pipe, sandbox: bool, typed: str, where: str
+) -> None:
+    settings = Settings.from_mapping({"enableTerminalSandbox": sandbox})
+    rules_file = tmp_path / "permissions.json"
+    governor = Governor(settings, tmp_path, home=tmp_path, rules_file=rules_file, confines=True)
+    person.type(typed)
+    approver = TerminalApprover(LineReader(person.read_end), person._show, governor)
+    answer = await approver.decide(request("run_command", kind="execute", command="touch made"))
+    assert (answer.allowed, answer.reason) == (True, f"The person allowed this call, {where}.")
 
 
 async def test_the_end_of_the_input_is_a_no(person: Pipe) -> None:
@@ -225,6 +257,54 @@ async def test_headless_what_asks_is_denied_with_a_reason(opinion: Decision | No
     answer = await Approvals().decide(ApprovalRequest(request().call, opinion))
     assert (answer.decision, answer.soft) == ("deny", True)
     assert "nobody can be asked" in answer.reason
+
+
+async def test_headless_a_tool_without_a_rule_names_every_rule_that_it_takes(tmp_path: Path) -> None:
+    """By tool name alone; beside a plugin that asks; and by everything that the governor knows."""
+    deploy = ToolCall(id="c", name="deploy", arguments={}, workspace=str(tmp_path))
+    by_name = "the rule `deploy` would allow it, among the rules by tool name that the host's approver was given"
+    assert by_name in (await Approvals().decide(ApprovalRequest(deploy))).reason
+    assert (await Approvals(PolicyApprover(Rules.parse("deploy"))).decide(ApprovalRequest(deploy))).allowed
+    governor = governor_in(tmp_path)
+    opinion = governor.decide(GovernedCall(id="c", name="deploy", workspace=str(tmp_path)))
+    both = (
+        "it takes the rule `deploy` among the rules by tool name that the host's approver was given, and a rule under "
+        "`permissions.allow` of the settings."
+    )
+    hooked = ApprovalRequest(deploy, replace(opinion, source="hook:antigravity-acp"))
+    for approvals in (Approvals(), Approvals(PolicyApprover(headless=True))):
+        answer = await approvals.decide(hooked)
+        assert (answer.soft, answer.reason.partition("; ")[2]) == (True, both)
+    context = Context()
+    context.provide("governor", governor)
+    asked = await Approvals.of(context).decide(hooked)
+    assert asked.remedies == ("mcp(host/deploy)",)
+    ruled = Settings.from_mapping({"permissions": {"allow": list(asked.remedies)}})
+    governor.update(ruled)
+    assert (await Approvals.of(context).decide(ApprovalRequest(deploy))).allowed
+
+
+async def test_without_a_governor_approvals_of_a_host_ask_about_everything() -> None:
+    person = Yes()
+    assert (await Approvals.of(Context(), person).decide(request())).allowed
+    assert len(person.asked) == 1
+    assert (await Approvals.of(Context()).decide(request())).soft
+
+
+@pytest.mark.parametrize("settings", [True, False], ids=["in the settings", "of the host"])
+async def test_a_rule_that_asks_about_a_tool_by_name_is_named_wherever_it_stands(
+    tmp_path: Path, settings: bool
+) -> None:
+    values = Settings.from_mapping({"permissions": {"ask": ["read_file"]} if settings else {}})
+    names = None if settings else Rules.parse("?read_file")
+    governor = Governor(
+        values, tmp_path, home=tmp_path, rules_file=tmp_path / "permissions.json", attended=False, names=names
+    )
+    answer = await Approvals(GovernedApprover(governor)).decide(request("read_file", kind="read", path="a.txt"))
+    assert (answer.decision, answer.soft) == ("deny", True)
+    assert answer.reason == (
+        "`read_file` needs an approval and nobody can be asked here; the rule `?read_file` stands in the way."
+    )
 
 
 async def test_a_closed_input_is_a_no() -> None:

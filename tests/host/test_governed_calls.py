@@ -137,7 +137,7 @@ def brief(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [
         (row["decision"], row["source"], row.get("approver", ""))
         if row["kind"] == "decision"
-        else (row["outcome"], row["output"])
+        else (row["outcome"], row.get("output", ""))
         for row in rows
     ]
 
@@ -194,7 +194,7 @@ async def test_a_person_says_yes_or_no(tmp_path: Path, typed: str, ran: bool, ro
     async with desk_in(tmp_path, typed=typed) as desk:
         await desk.turn(call("run_command", command="touch made"))
         assert (desk.workspace / "made").exists() is ran
-    assert brief(desk.rows()) == [row, ("ok" if ran else "not_run", "passed")]
+    assert brief(desk.rows()) == [row, ("ok", "passed") if ran else ("not_run", "")]
 
 
 async def test_this_turn_ends_with_the_turn_and_is_the_exact_line(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ async def test_headless_a_question_is_a_soft_denial_and_the_turn_goes_on(tmp_pat
         assert second.decision == "allow"
         assert not (desk.workspace / "made").exists()
     assert brief(desk.rows()) == [
-        ("deny", "headless", ""), ("not_run", "passed"), ("allow", "default", ""), ("ok", "passed"),
+        ("deny", "headless", ""), ("not_run", ""), ("allow", "default", ""), ("ok", "passed"),
     ]  # fmt: skip
     assert desk.rows()[0]["soft"] is True
 
@@ -353,7 +353,7 @@ async def test_a_hook_that_denies_wins_over_every_rule_and_the_hatch(tmp_path: P
         await desk.turn(call("run_command", command="touch made"))
         assert not (desk.workspace / "made").exists()
         assert "not on my watch" in desk.results[0]
-    assert brief(desk.rows()) == [("deny", "hook:other-0", ""), ("not_run", "passed")]
+    assert brief(desk.rows()) == [("deny", "hook:other-0", ""), ("not_run", "")]
 
 
 @pytest.mark.requirement("B-008")
@@ -460,7 +460,9 @@ async def test_what_is_denied_in_the_workspace_is_denied_to_a_sandboxed_command_
     plan = governor.sandbox_for("true", tmp_path)
     assert plan is not None
     assert plan.hidden == (tmp_path / ".env", Path("~/.ssh").expanduser())
-    assert plan.kept == (tmp_path / "generated",)
+    assert plan.kept[0] == tmp_path / "generated"
+    # What holds the rules is read-only in there, too.
+    assert tmp_path / "rules.json" in plan.kept
 
 
 async def test_a_rule_follows_a_folder_that_leads_elsewhere_by_now(tmp_path: Path) -> None:
@@ -692,6 +694,42 @@ async def test_with_control_on_the_plugin_judges_the_calls_of_any_python_host(
     assert ledger.exists() is control
     if control:
         assert [entry.body.get("source") for entry in read(ledger)] == ["hook:antigravity-acp", None]
+
+
+class Away:
+    """Somebody who is asked and does not answer."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        self.asked.set()
+        return await asyncio.get_running_loop().create_future()
+
+
+async def test_a_question_that_is_open_at_the_turns_end_is_on_record_whoever_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings, away, signal = settings_of(), Away(), AbortController()
+    values = {"command": settings.command, "args": list(settings.args), "control": True}
+    async with Host({"antigravity-acp": values}) as host:
+        for tool in builtin_tools():
+            host.ctx.tools.register(tool)
+        assert await host.mount("antigravity-acp", AntigravityPlugin())
+        # An approver of the host's own, which knows nothing of a governor.
+        loop = AgentLoop(
+            host.ctx, model=ModelChoice("antigravity-acp", "server-default"), workspace=tmp_path, approver=away
+        )
+        steps = directive(call("run_command", command="touch made"), {"say": "x"})
+        running = asyncio.create_task(loop.run(steps, signal=signal.signal))
+        async with asyncio.timeout(20):
+            await away.asked.wait()
+        signal.abort("enough")
+        assert (await running).kind == "aborted"
+    assert not (tmp_path / "made").exists()
+    rows = [entry.body for entry in read(tmp_path / "state" / "antigravity-acp" / "ledger")]
+    assert brief(rows) == [("ask", "hook:antigravity-acp", ""), ("cancelled", "")]
 
 
 async def test_a_malformed_rule_keeps_the_plugin_from_being_mounted_and_is_not_shown() -> None:

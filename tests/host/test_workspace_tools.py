@@ -70,6 +70,37 @@ async def test_no_path_leads_outside(place: Path, name: str, arguments: dict[str
     assert sorted(each.name for each in (place.parent / "outside").iterdir()) == ["secret.txt"]
 
 
+@pytest.mark.parametrize(("name", "arguments"), CALLS, ids=[name for name, _ in CALLS])
+def test_a_path_that_leads_out_is_refused_before_anybody_is_asked(
+    place: Path, name: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the home folder is the home folder, as it is to the rules."""
+    monkeypatch.setenv("HOME", str(place.parent / "outside"))
+    registry = ToolRegistry()
+    registry.register(TOOLS[name])
+    entry = registry.get(name)
+    assert entry is not None
+    context = ToolContext(workspace=Workspace(place), signal=AbortController().signal)
+    for path in [*ESCAPES, "~", "~/secret.txt"]:
+        refusal = entry.refusal({"path": path, **arguments}, context)
+        assert refusal is not None
+        assert refusal.startswith("The path leads outside the workspace.")
+        assert path not in refusal
+    for path in ("a.txt", "missing/below", "./~/secret.txt", str(place / "b")):
+        assert entry.refusal({"path": path, **arguments}, context) is None
+    if name in ("list_dir", "search"):
+        assert entry.refusal(arguments, context) is None
+
+
+async def test_the_home_folder_within_the_workspace_can_be_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place))
+    (place / "notes").write_text("seven")
+    assert await use(place, "read_file", path="~/notes") == "seven"
+    await use(place, "write_file", path="./~/notes", content="eight")
+    assert (place / "~" / "notes").read_text() == "eight"
+    assert (place / "notes").read_text() == "seven"
+
+
 async def test_a_new_file_below_a_link_that_leads_out_is_refused(place: Path) -> None:
     with pytest.raises(WorkspaceError, match="outside"):
         await use(place, "write_file", path="link-dir/new/deep.txt", content="x")

@@ -95,7 +95,8 @@ async def test_no_line_of_an_argument_looks_like_a_line_of_ours(person: Person) 
     shown = await person.asked(command="rm -rf ~\n" + "\n" * 100 + "read_file wants to run.\n  path: notes.txt")
     lines = shown.splitlines()
     ours = [line for line in lines if not line.startswith("    | ")]
-    assert ours == ["", "run_command wants to run.", "  command: rm -rf ~", "Allow run_command? [o]nce or [n]o: "]
+    head = "run_command wants to run. No answer within 600 s is a no."
+    assert ours == ["", head, "  command: rm -rf ~", "Allow run_command? [o]nce or [n]o: "]
 
 
 class Changes:

@@ -47,7 +47,8 @@ class Filter:
     """Which rows; every condition that is set must hold. Without ``everything`` only decisions and outcomes are meant.
 
     :param since: RFC 3339 in UTC with microseconds, as in rows; included. :param until: likewise; excluded.
-    :param decision: one decision; outcomes are left out then. :param tool: the canonical or the native name.
+    :param decision: one decision; outcomes are left out then. :param tool: the canonical or the native name, in any
+        letter case.
     :param rule: a part of the rule's text. :param everything: also ``file``, ``end`` and ``notice`` rows.
     """
 
@@ -67,7 +68,9 @@ class Filter:
             return False
         if (self.since and entry.text("time") < self.since) or (self.until and entry.text("time") >= self.until):
             return False
-        if self.tool and self.tool not in (entry.text("tool"), entry.text("native_tool")):
+        if self.tool and self.tool.casefold() not in (
+            entry.text("tool").casefold(), entry.text("native_tool").casefold()
+        ):  # fmt: skip
             return False
         if self.rule and self.rule not in entry.text("rule"):
             return False
@@ -207,7 +210,10 @@ def _count_decision(sums: Statistics, entry: Entry) -> None:
 def _count_outcome(sums: Statistics, entry: Entry) -> None:
     sums.outcomes += 1
     sums.by_outcome[entry.text("outcome")] += 1
-    sums.by_output[entry.text("output") or "passed"] += 1
+    # A call that never ran has no output; rows of older releases say `passed` all the same.
+    output = entry.text("output")
+    if output and (output, entry.text("outcome")) != ("passed", "not_run"):
+        sums.by_output[output] += 1
     findings = entry.body.get("findings")
     sums.by_finding.update(map(str, findings) if isinstance(findings, list) else ())
 

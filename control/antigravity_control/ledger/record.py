@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 Decided = Literal["allow", "ask", "force_ask", "deny"]
 Ended = Literal["ok", "error", "cancelled", "timeout", "not_run"]
-Output = Literal["passed", "audited", "redacted", "blocked"]
+Output = Literal["", "passed", "audited", "redacted", "blocked"]
 #: No floats: every language writes an integer in the same way, so a row can be checked by any of them.
 Field = str | int | bool | list[str]
 
@@ -64,7 +64,8 @@ class OutcomeRow:
     """How a call ended.
 
     :param decision_row: the number that :meth:`Ledger.decided` returned. :param output: what the scan of the result
-        led to. :param findings: the kinds of secrets that it found, never what it found.
+        led to, empty for a call that has none. :param findings: the kinds of secrets that it found, never what it
+        found.
     :param duration_ms: how long the call ran.
     """
 

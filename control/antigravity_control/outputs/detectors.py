@@ -175,6 +175,12 @@ def _login(value: str) -> bool:
     return bool(mark) and name.isprintable() and len(password) > 2 and password.isprintable() and _password(password)
 
 
+def _lettered(value: str) -> bool:
+    """Whether a value has digits as well as letters behind its mark, and is no row of one character."""
+    body = value.partition("-")[2]
+    return any(map(str.isdigit, body)) and any(map(str.isalpha, body)) and len(set(body)) >= _FEW
+
+
 def _not_of_a_manual(value: str) -> bool:
     return not value.endswith(("EXAMPLE", "EXAMPLEKEY"))
 
@@ -226,6 +232,8 @@ DETECTORS: Final = (
         re.compile(f"T3BlbkFJ[0-9A-Za-z_-]{{16,200}}+{_RIGHT}"),
         before=re.compile(r"[0-9A-Za-z_-]{16,200}-ks" + _LEFT_BACK),
     ),
+    # Keys without a mark, of OpenAI of old and of many others that took over its form.
+    _token_64("openai-key", ("sk-",), r"sk-(?:[0-9A-Za-z]{48}|[0-9a-f]{32})", _lettered),
     _token(
         "openai-key",
         ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"),

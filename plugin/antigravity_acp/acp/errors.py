@@ -129,7 +129,8 @@ def classify(method: str, number: int, text: str, data: object) -> AgentError:
         )
     return AgentError(
         "ACP_RPC_ERROR",
-        f"The agent answered `{method}` with error {number}. Its own log or `antigravity-acp probe` says more.",
+        f"The agent answered `{method}` with error {number}. Its own log, if it keeps one, may say why; "
+        "`antigravity-acp probe` says whether it starts and what it can do.",
         number=number,
         cancelled=bool(_CANCELLED.search(joined)),
     )

@@ -36,7 +36,7 @@ from antigravity_control import Rules, RulesError
 from ._setup import advise
 from .failures import CliError
 from .options import AgentFlags
-from .output import Output, open_output, plain
+from .output import Output, count, open_output, plain
 from .running import Interrupts
 
 SYSTEM: Final = """\
@@ -71,17 +71,23 @@ async def run_chat(chat: Chat, prompt: str | None, interrupts: Interrupts) -> in
     headless = not (sys.stdin.isatty() and sys.stderr.isatty())
     reader = LineReader()
     records = Records(settings, host="chat")
-    governor = Governor(settings, workspace.root, attended=not headless, names=rules, records=records, confines=True)
+    files = _settings_files(chat)
+    governor = _governed(chat, lambda: Governor(
+        settings, workspace.root, attended=not headless, names=rules, records=records, confines=True,
+        settings_files=files,
+    ))  # fmt: skip
     async with Host({manifest().id: values}) as host:
         # Its rules hold here whether `control` is on or off; the plugin's own hook finds it and leaves it at that.
         host.ctx.effect(governor.aclose, "records")
         host.ctx.provide("governor", governor)
         host.ctx.provide("notices", lambda notice: output.show({"event": "notice", **msgspec.to_builtins(notice)}))
         await host.start()
+        _known(rules, host)
         model = _model(host, chat.model)
-        listener = _Listener(output, chat.rules)
+        listener = _Listener(chat, output, governor)
         await governor.ready()
         _tell_faults(governor, output)
+        _tell_settings(governor, host, output)
         loop = AgentLoop(
             host.ctx,
             model=model,
@@ -112,9 +118,7 @@ class _Talk:
         """One turn; its failure is the command's."""
         result = await self._turn(prompt)
         if result.failure is None:
-            self._output.show(
-                {"event": "end", "ok": True, "text": f"done in {result.steps} step{'s'[: result.steps != 1]}"}
-            )
+            self._output.show({"event": "end", "ok": True, "text": f"done in {count(result.steps, 'step')}"})
             return 0
         raise self._failure(result)
 
@@ -167,33 +171,102 @@ class _Talk:
 
 
 class _Listener:
-    """Shows the loop's events, and says how a call that nobody could approve would be allowed."""
+    """Shows the loop's events, and says how a call that nobody could approve would be allowed: in the transcript in the
+    line about the refusal, with ``--json`` on a line of stderr."""
 
-    def __init__(self, output: Output, written: str) -> None:
+    def __init__(self, chat: Chat, output: Output, governor: Governor) -> None:
         self.output = output
         self.on_reader_gone: Callable[[], None] = lambda: None
         #: Whoever read stdout has closed it.
         self.reader_gone = False
-        self._written = written.strip()
+        self._as_json = chat.as_json
+        self._written = chat.rules.strip()
+        self._place = chat.agent.settings_file or str(governor.rules_file)
 
     def __call__(self, event: LoopEvent) -> None:
         if self.reader_gone:
             return
+        wire = event.to_wire()
+        soft = isinstance(event, ToolDecided) and event.soft
+        line = self._advice(event) if isinstance(event, ToolDecided) and event.soft else ""
         try:
-            self.output.show(event.to_wire())
+            self.output.show({**wire, "reason": line} if soft and not self._as_json else wire)
         except BrokenPipeError:
             # Raised into the loop it would only be logged; the turn has no reason to go on.
             self.reader_gone = True
             self.on_reader_gone()
             return
-        if isinstance(event, ToolDecided) and event.soft:
-            remedy = ""
-            # Only where no rule had a say: one that asks, or a plugin that does, stays in force beside one that allows.
-            if event.remedies:
-                names = ",".join(filter(None, (self._written, event.name)))
-                remedy = f" Rule: {'; '.join(event.remedies)}. Here: --yes '{names}'."
-            line = " ".join(plain(f"{event.reason}{remedy}").split("\n"))
+        if soft and self._as_json:
             print(f"antigravity-acp: {line}", file=sys.stderr, flush=True)
+
+    def _advice(self, event: ToolDecided) -> str:
+        """Why, and what would help, on one line."""
+        remedy = ""
+        # Only where no rule had a say: one that asks, or a plugin that does, stays in force beside one that allows.
+        if event.remedies:
+            head = "Rule" if len(event.remedies) == 1 else "Rules, all of them"
+            remedy = f" {head}: {'; '.join(event.remedies)}. In: {self._place}."
+            # A tool that runs commands would be open to every one of them.
+            if not any(each.startswith(("command(", "unsandboxed(")) for each in event.remedies):
+                names = ",".join(filter(None, (self._written, event.name)))
+                remedy += f" Or here: --yes '{names}'."
+        return " ".join(plain(f"{event.reason}{remedy}").split("\n"))
+
+
+def _governed(chat: Chat, make: Callable[[], Governor]) -> Governor:
+    """The governor; what is wrong with a rule of the settings is said with their file's name."""
+    try:
+        return make()
+    except LlmError as error:
+        if chat.agent.settings_file is None:
+            raise
+        raise CliError(error.code, f"{chat.agent.settings_file}: {error.message}") from None
+
+
+def _settings_files(chat: Chat) -> list[str]:
+    """The file that the model's calls must not change unasked."""
+    return [os.path.abspath(chat.agent.settings_file)] if chat.agent.settings_file else []
+
+
+def _known(rules: Rules, host: Host) -> None:
+    """Refuse rules of --yes that name no tool: a denial with a letter too few would deny nothing.
+
+    :raises CliError: ``USAGE``.
+    """
+    # Late: only a mistake needs it.
+    from difflib import get_close_matches
+
+    tools = [tool.name for tool in host.ctx.tools.schemas()]
+    for name in sorted((rules.allow | rules.ask | rules.deny) - {"*", *tools}):
+        near = get_close_matches(name, tools, n=1)
+        meant = f"; did you mean `{near[0]}`?" if near else "."
+        raise CliError("USAGE", f"--yes: there is no tool `{name}`{meant} The tools are {', '.join(tools)}.")
+
+
+def _tell_settings(governor: Governor, host: Host, output: Output) -> None:
+    """What of the settings in force a person should know before anything runs."""
+    settings, mode = governor.settings, governor.mode.split()
+    texts = []
+    if "skip" in mode:
+        texts.append(
+            "The escape hatch is open (`dangerouslySkipPermissions`): what would be asked about runs. Only denials and "
+            "the floor hold."
+        )
+    if settings.tool_permission == "proceed-in-sandbox" and "sandbox" not in mode:
+        texts.append(
+            "`toolPermission` is `proceed-in-sandbox` and `enableTerminalSandbox` is off: commands are asked about, as "
+            "with `request-review`."
+        )
+    tools = {"*", *(tool.name for tool in host.ctx.tools.schemas())}
+    for kind in ("allow", "ask", "deny"):
+        for place, text in enumerate(getattr(settings.permissions, kind)):
+            if "(" not in text and text.strip() not in tools:
+                texts.append(
+                    f"Setting `permissions.{kind}[{place}]` names no tool of this host and does nothing here; a rule "
+                    "about commands is written `command(…)`."
+                )
+    for text in texts:
+        output.show({"event": "notice", "code": "RULES", "level": "warning", "message": text})
 
 
 def _tell_faults(governor: Governor, output: Output) -> None:
@@ -210,7 +283,8 @@ def _rules(text: str) -> Rules:
     try:
         return Rules.parse(text)
     except RulesError as error:
-        raise CliError("USAGE", f"--yes: {error}.") from None
+        where = " Rules such as `command(git status)` stand under `permissions` of a settings file." * ("(" in text)
+        raise CliError("USAGE", f"--yes: {error}.{where}") from None
 
 
 def _workspace(path: str) -> Workspace:

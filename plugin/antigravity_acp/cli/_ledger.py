@@ -27,7 +27,7 @@ from antigravity_control.ledger import (
 )
 
 from .failures import FAILED, SETUP, CliError
-from .output import JsonLines, plain
+from .output import JsonLines, count, plain
 
 _AGO: Final = re.compile(r"(\d{1,6})([smhdw])\Z")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -109,7 +109,8 @@ def run_verify(path: str | None, expect: str | None, *, as_json: bool) -> int:
         print(plain(f"{fault.kind:<12} {fault.file}: {fault.text}"))
     if report.found > len(report.faults):
         print(f"and {report.found - len(report.faults)} more")
-    print(f"{'whole' if report.ok else 'NOT WHOLE'}: {report.rows} rows in {report.files} files")
+    of = f"{count(report.rows, 'row')} in {count(report.files, 'file')}"
+    print(f"{'whole' if report.ok else 'NOT WHOLE'}: {of}")
     if report.rows:
         print(f"head: row {report.head.seq} {report.head.hash}")
     return 0 if report.ok else FAILED
@@ -124,7 +125,7 @@ def run_stats(path: str | None, wanted: Mapping[str, str], *, as_json: bool) -> 
         return 0
     for name, value in sums.items():
         if not isinstance(value, dict):
-            print(f"{name.replace('_', ' '):<14} {value}")
+            print(f"{name.replace('_', ' '):<14} {_local(value) if name in ('first', 'last') and value else value}")
         elif value:
             print(f"\n{name.replace('_', ' ')}")
             ordered = sorted(value.items(), key=lambda each: (-each[1], each[0]))
@@ -171,7 +172,8 @@ def to_time(text: str, flag: str) -> str:
 
 
 class LogTable:
-    """Rows as lines for people."""
+    """Rows as lines for people: on a terminal no longer than it is wide, else whole. What the columns are is said once,
+    on stderr, so that stdout holds rows and nothing else."""
 
     _STYLES: Final = {"allow": "green", "deny": "red", "ask": "yellow", "force_ask": "yellow"}
 
@@ -179,18 +181,32 @@ class LogTable:
         from rich.console import Console
 
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text file in every real process
-        self._console = Console(file=sys.stdout, highlight=False, emoji=False, soft_wrap=True)
+        self._whole = not self.is_terminal()
+        self._console = Console(file=sys.stdout, highlight=False, emoji=False)
+        self._begun = False
+
+    @staticmethod
+    def is_terminal() -> bool:
+        """Whether a person looks at the rows, on so many columns."""
+        return sys.stdout.isatty()
 
     def show(self, entry: Entry) -> None:
         """Print one row."""
         from rich.text import Text
 
+        if not self._begun:
+            self._begun = True
+            print(f"{'time':<25} {'row':>7} {'what':<9} {'tool':<16} why · call", file=sys.stderr, flush=True)
         word = entry.text("decision") or entry.text("outcome") or entry.kind
         line = Text(f"{_local(entry.text('time'))} {entry.seq:>7} ")
         line.append(f"{word:<9} ", style=self._STYLES.get(word, "dim" if word == "ok" else "magenta"))
-        tool = entry.text("tool") or entry.text("native_tool") or "-"
+        # The name that rules and hosts have for it; the ledger's own is in `--json`.
+        tool = entry.text("native_tool") or entry.text("tool") or "-"
         line.append(plain(f"{tool:<16} {' · '.join(_notes(entry))}"))
-        self._console.print(line)
+        if self._whole:
+            self._console.print(line, soft_wrap=True)
+        else:
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def _notes(entry: Entry) -> Iterator[str]:
@@ -199,12 +215,12 @@ def _notes(entry: Entry) -> Iterator[str]:
         for name in ("scope", "approver"):
             if value := entry.text(name):
                 yield value
-        for flag, word in (("soft", "nobody to ask"), ("escape_hatch", "ESCAPE HATCH ON")):
+        for flag, word in (("soft", "soft: nobody to ask"), ("escape_hatch", "ESCAPE HATCH ON")):
             if entry.body.get(flag) is True:
                 yield word
     else:
         took = entry.body.get("duration_us")
-        if isinstance(took, int):
+        if isinstance(took, int) and entry.text("outcome") != "not_run":
             yield f"{took / 1e6:.2f} s"
         if entry.text("output") not in ("", "passed"):
             yield f"output {entry.text('output')}"
@@ -214,9 +230,9 @@ def _notes(entry: Entry) -> Iterator[str]:
 
 def _local(time: str) -> str:
     try:
-        return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromisoformat(time).astimezone().isoformat(" ", "seconds")
     except (ValueError, OverflowError, OSError):
-        return f"{time[:19]:<19}"
+        return f"{time[:25]:<25}"
 
 
 def _show_json(entry: Entry) -> None:

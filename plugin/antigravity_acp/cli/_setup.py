@@ -1,7 +1,7 @@
 """What is missing before an agent can answer, in words that help on the command line.
 
-Owns: :func:`advise`, the text for an engine without a model, and the question what kind of agent a command is. The
-adapter's messages fit every host; here the flags are known, so the line can name them.
+Owns: :func:`advise`, the text for an engine without a model and for a script that does not fit, and the question what
+kind of agent a command is. The adapter's messages fit every host; here the flags are known, so the line can name them.
 """
 
 import shutil
@@ -19,6 +19,10 @@ NO_MODEL: Final = (
     "The embedded engine has no model. Set GEMINI_API_KEY; or use a local one, as in "
     "--arg=--openai-base-url --arg=http://127.0.0.1:11434/v1 for Ollama; or try it offline with --script FILE."
 )
+SCRIPTED: Final = (
+    "Most likely no rule of the script fits this request, or it calls a tool that is not there; "
+    "--arg=--script-log --arg=FILE writes down what the scripted model was asked, with its tools."
+)
 _SIGN_IN_CODES: Final = frozenset({"ACP_AUTH_REQUIRED", "ACP_AUTH_UNSUPPORTED"})
 
 
@@ -26,6 +30,8 @@ def advise(failure: CliError, settings: Settings) -> CliError:
     """The same failure with the way out that this command line has."""
     if failure.code in _SIGN_IN_CODES and is_embedded(settings):
         return CliError(failure.code, NO_MODEL, status=failure.status)
+    if failure.code == "ACP_RPC_ERROR" and "--script" in settings.args and is_embedded(settings):
+        return CliError(failure.code, f"{failure.message.partition('. ')[0]}. {SCRIPTED}", status=failure.status)
     return failure
 
 

@@ -21,7 +21,7 @@ from .options import AgentFlags, agent_options, json_option
     "rules",
     metavar="RULES",
     default="",
-    help="Tools that need no question: `read_file,list_dir`; `!name` denies, `?name` asks, `*` is every tool.",
+    help="Tools that need no question, such as `write_file`; `!name` denies, `?name` asks, `*` is every tool.",
 )
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Model calls of one turn at most.")
 @json_option
@@ -36,9 +36,12 @@ def command(
 ) -> int:
     """Talk to the agent; it works with this host's tools, in your workspace.
 
-    With PROMPT: one turn, then the end. Without: a conversation; the end of the input (Ctrl-D) or /exit ends it. Each
-    tool call that no rule of --yes decides is asked about on the terminal. Where nobody can be asked it is refused, and
-    stderr says which rule would allow it. Ctrl-C aborts the turn that runs; twice leaves.
+    With PROMPT: one turn, then the end. Without: a conversation; the end of the input (Ctrl-D) or /exit ends it.
+
+    Files of the workspace are read without a question, and written without one where somebody is there; of what else
+    the tools do, what no rule decides is asked about on the terminal. Where nobody can be asked it is refused, and
+    stderr says which rule would allow it. Rules are those of --settings and of the files that docs/control.md names,
+    and those of --yes, by tool name. Ctrl-C aborts the turn that runs; twice leaves.
 
     The answer goes to stdout, everything else to stderr.
     """

@@ -19,7 +19,7 @@ _FILTERS: Final = (
     click.option("--since", metavar="TIME", help="From then on: 30m, 12h, 7d ago, or 2026-11-30[T13:00[+00:00]]."),
     click.option("--until", metavar="TIME", help="Before then; as --since."),
     click.option("--decision", type=click.Choice(["allow", "ask", "force_ask", "deny"]), help="Only such decisions."),
-    click.option("--tool", metavar="NAME", help="The canonical or the native name of a tool."),
+    click.option("--tool", metavar="NAME", help="A tool, by the host's name or the canonical one, in any letter case."),
     click.option("--rule", metavar="TEXT", help="A part of the rule."),
     click.option("--conversation", metavar="ID", help="One conversation."),
     click.option("--call", metavar="ID", help="One call."),
@@ -47,11 +47,16 @@ def _filter_options(function: F) -> F:
 
 @click.command("log", short_help="Show what was decided, the newest last.")
 @_filter_options
-@click.option("-n", "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="Rows to show.")
+@click.option("-n", "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True,
+              help="Rows to show; a call has two: its decision, and how it ended.")  # fmt: skip
 @click.option("-f", "--follow", is_flag=True, help="Go on with rows as they come, until Ctrl-C.")
 @json_option
 def log(wanted: dict[str, str], path: str | None, limit: int, follow: bool, as_json: bool) -> int:
-    """Show decisions and how their calls ended: one line each, the newest last."""
+    """Show decisions and how their calls ended: one line each, the newest last.
+
+    Times are this machine's. `ok` says that the tool did its work: a command that failed is one that ran, and its exit
+    code is not on record. Exit code 2 when there is no ledger yet.
+    """
     from ._ledger import guarded, run_log
 
     return guarded(lambda: run_log(path, wanted, limit=limit, following=follow, as_json=as_json), as_json=as_json)

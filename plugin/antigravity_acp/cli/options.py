@@ -34,9 +34,9 @@ class AgentFlags:
         """The plugin's settings as a mapping, not validated yet.
 
         :raises CliError: ``USAGE`` for flags that contradict each other, ``INVALID_SETTINGS`` for a file that is no
-            JSON object.
+            JSON object or holds no settings; it names the file.
         """
-        values = _read(self.settings_file) if self.settings_file else {}
+        values = _checked(self.settings_file) if self.settings_file else {}
         if self.script and (self.command or self.engine not in (None, "embedded")):
             raise CliError("USAGE", "--script runs on the embedded engine; leave out --command and --engine.")
         if self.engine or self.script:
@@ -55,18 +55,34 @@ class AgentFlags:
         return values
 
 
+def _checked(path: str) -> dict[str, Any]:
+    """The file's settings. What is wrong with them is said with the file's name; flags are looked at later."""
+    from antigravity_acp.contract import LlmError
+    from antigravity_acp.settings import Settings
+
+    values = _read(path)
+    try:
+        Settings.from_mapping(values)
+    except LlmError as error:
+        raise CliError(error.code, f"{path}: {error.message}") from None
+    return values
+
+
 def _read(path: str) -> dict[str, Any]:
     import json
 
     try:
         if os.path.getsize(path) > MAX_SETTINGS_BYTES:
             raise CliError("INVALID_SETTINGS", f"{path} is too large to be a settings file.")
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        raw = Path(path).read_bytes()
+        values = json.loads(raw.decode("utf-8-sig"))
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else "it cannot be opened"
         raise CliError("INVALID_SETTINGS", f"The settings file {path} cannot be read: {reason}.") from None
-    except ValueError:
-        raise CliError("INVALID_SETTINGS", f"The settings file {path} is not JSON.") from None
+    except (ValueError, RecursionError) as error:
+        from antigravity_control.malformed import why_no_json
+
+        raise CliError("INVALID_SETTINGS", f"The settings file {path} {why_no_json(raw, error)}.") from None
     if not isinstance(values, dict):
         raise CliError("INVALID_SETTINGS", f"The settings file {path} must hold one JSON object.")
     return values

@@ -53,6 +53,7 @@ class Transcript:
 
         self._aside = Console(file=sys.stderr if aside else sys.stdout, highlight=False, emoji=False, soft_wrap=True)
         self._open: str | None = None
+        self._refused: set[str] = set()
         self._lines: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "start": self._start,
             "text": self._text,
@@ -111,19 +112,44 @@ class Transcript:
         self._line(f"{event['model']} in {event['workspace']}", "dim")
 
     def _tool_start(self, event: Mapping[str, Any]) -> None:
-        self._line(f"→ {event['name']} {_short(event['arguments'])}", "cyan")
+        self._line(f"→ {event['name']} {_short(_arguments(event['arguments']))}".rstrip(), "cyan")
 
     def _tool_decision(self, event: Mapping[str, Any]) -> None:
         allowed = event["decision"] == "allow"
         self._line(f"  {'allowed' if allowed else 'refused'}: {event['reason']}", "dim" if allowed else "red")
+        if not allowed:
+            self._refused.add(event["id"])
 
     def _tool_result(self, event: Mapping[str, Any]) -> None:
+        if event["id"] in self._refused:
+            # The model is told the reason that stands here already.
+            self._refused.discard(event["id"])
+            return
         self._line(f"← {_short(event['text'])} ({event['seconds']:.2f} s)", "red" if event["isError"] else "dim")
 
     def _turn_end(self, event: Mapping[str, Any]) -> None:
         self._close()
         if event["kind"] == "max-tokens":
             self._line("The answer was cut at the model's output limit.", "yellow")
+
+
+def _arguments(text: str) -> str:
+    """Arguments as a person reads them; what is no JSON object stays as it is."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(found, dict):
+        return text
+    return "; ".join(
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in found.items()
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """A number and what there are so many of: ``1 row``, ``2 rows``."""
+    return f"{number} {noun}{'s'[: number != 1]}"
 
 
 def _short(text: str) -> str:

@@ -13,9 +13,9 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import msgspec
 
@@ -32,6 +32,8 @@ _log = logging.getLogger("antigravity_acp.governing")
 Ended = Literal["ok", "error", "cancelled", "timeout", "not_run"]
 Output = Literal["passed", "audited", "redacted", "blocked"]
 
+#: In the place of a line break in a rule or a reason; a row has none.
+_LINE_END: Final = "↵"
 #: In the place of a text that could not be looked at for secrets.
 _UNSEEN: Final = "[left out]"
 #: Calls that were decided and did not end; a host that never reports must not fill the memory.
@@ -64,7 +66,14 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Unanswered(Decision):
-    """A question whose answer nobody waits for any more: on record when the call ends without another decision."""
+    """A question whose answer nobody waits for any more: on record when the call ends without another decision. Of
+    several about one call the first counts.
+    """
+
+    @classmethod
+    def of(cls, question: Decision) -> Self:
+        """This question, left open."""
+        return cls(**{each.name: getattr(question, each.name) for each in fields(Decision)})
 
 
 class _Open(msgspec.Struct):
@@ -92,6 +101,11 @@ class Records:
         self._keep = settings.ledger_arguments
         self._engine = "command" if settings.command else settings.engine
         self._closed = False
+
+    @property
+    def path(self) -> Path | None:
+        """The ledger's folder; ``None`` is this user's own."""
+        return self._path
 
     def update(self, settings: Settings) -> None:
         """Take over new settings, for the rows after this."""
@@ -134,7 +148,8 @@ class Records:
             arguments=call.arguments,
         )
         if isinstance(decision, Unanswered):
-            self._keep_open(call, _Open(0, time.monotonic(), row))
+            if (call.session, call.id) not in self._open:
+                self._keep_open(call, _Open(0, time.monotonic(), row))
             return True
         try:
             number = await asyncio.to_thread(self._write, row)
@@ -162,6 +177,7 @@ class Records:
             return
         from antigravity_control.ledger import LedgerError, OutcomeRow
 
+        ran = outcome != "not_run" and found.question is None
         row = OutcomeRow(
             call=call.id,
             outcome=outcome,
@@ -171,9 +187,10 @@ class Records:
             conversation=call.session,
             host=self._host,
             engine=self._engine,
-            output=found.output,
+            # What never ran has no output that could have passed; what was found in a refusal stays on record.
+            output=found.output if ran or found.kinds else "",
             findings=found.kinds,
-            duration_ms=(time.monotonic() - found.began) * 1000 if outcome != "not_run" and not found.question else 0.0,
+            duration_ms=(time.monotonic() - found.began) * 1000 if ran else 0.0,
         )
         try:
             if found.question is not None:
@@ -218,9 +235,9 @@ def canonical(name: str) -> str:
 
 
 def _cleaned(text: str) -> str:
-    """A text of a row without secrets. A look that fails keeps the text out, never the row."""
+    """A text of a row without secrets and on one line. A look that fails keeps the text out, never the row."""
     try:
-        return _without_secrets(text)
+        return _without_secrets(text).replace("\r\n", "\n").replace("\n", _LINE_END)
     except Exception as error:  # noqa: BLE001 - a row is written whatever becomes of one of its texts
         _log.warning("a text of a row could not be looked at for secrets: %s", type(error).__name__)
         return _UNSEEN

@@ -16,7 +16,7 @@ import msgspec
 
 from antigravity_acp.contract import AbortSignal, ContentBlock, TextBlock, ToolCallBlock
 from antigravity_acp.governing import Governor, confined
-from antigravity_acp.governing.records import Ended
+from antigravity_acp.governing.records import Ended, Unanswered
 from antigravity_acp.hooks import PluginManager, ToolCall, ToolError, ToolResult
 from antigravity_acp.hooks.calls import governed
 from antigravity_acp.limits import APPROVAL_TIMEOUT_S, MAX_RESULT_CHARS, TOOL_RUN_TIMEOUT_S
@@ -99,7 +99,7 @@ class CallRunner(msgspec.Struct, frozen=True):
     async def _decided_and_run(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
         began = time.monotonic()
         sandboxed = self._is_confined(call)
-        judged = await self._judge(call)
+        judged = await self._judge(tool, call)
         # What was allowed was allowed as it was then: settings that change while it is recorded take no sandbox away.
         sandboxed = sandboxed or self._is_confined(call)
         decision = await self._recorded(call, judged, began)
@@ -156,8 +156,11 @@ class CallRunner(msgspec.Struct, frozen=True):
     async def _record(
         self, governor: Governor, call: ToolCall, decision: Decision, seconds: float, approver: str
     ) -> bool:
+        attended = governor.attended and bool(getattr(self.approver, "via", "person"))
         try:
-            return await governor.record(governed(call), decision, seconds=seconds, approver=approver)
+            return await governor.record(
+                governed(call), decision, seconds=seconds, approver=approver, attended=attended
+            )
         except Exception as error:  # noqa: BLE001 - whatever keeps a decision from being recorded keeps the call from running
             _log.warning("a decision could not be recorded: %s", type(error).__name__)
             return False
@@ -168,11 +171,41 @@ class CallRunner(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 - the call has ended; all that is left is to say so
             _log.warning("the end of a call could not be recorded: %s", type(error).__name__)
 
-    async def _judge(self, call: ToolCall) -> Decision:
+    async def _judge(self, tool: RegisteredTool, call: ToolCall) -> Decision:
         opinion = await self._opinion(call)
         if opinion is not None and opinion.decision == "deny":
             return opinion
-        return await self._asked(ApprovalRequest(call, opinion))
+        if refused := await self._refused(tool, call):
+            return refused
+        began = time.monotonic()
+        try:
+            return await self._asked(ApprovalRequest(call, opinion))
+        except (_AbortedError, asyncio.CancelledError):
+            if self.governor is not None and opinion is not None and opinion.asks:
+                # A hook's question, which an approver of any kind was to answer.
+                question = Unanswered.of(opinion)
+                seconds = time.monotonic() - began
+                await to_the_end(self._record(self.governor, call, question, seconds, ""), "record a question")
+            raise
+
+    async def _refused(self, tool: RegisteredTool, call: ToolCall) -> Decision | None:
+        """The denial of what the tool cannot do whoever allows it: nobody is asked about that, and no rule named."""
+        try:
+            reason = tool.refusal(call.arguments, self._context(call))
+            if reason is None:
+                return None
+            if self.governor is not None:
+                await self.governor.ready()
+                ruled = self.governor.decide(governed(call))
+                if ruled.decision == "deny" and not ruled.soft:
+                    return ruled
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; what it says as it runs is the result
+            _log.warning("the tool `%s` could not say what it refuses: %s", call.name, type(error).__name__)
+            return None
+        return Decision("deny", reason, "default")
+
+    def _context(self, call: ToolCall) -> ToolContext:
+        return ToolContext(workspace=self.workspace, signal=self.signal, call_id=call.id, session_id=self.session_id)
 
     async def _asked(self, request: ApprovalRequest) -> Decision:
         try:
@@ -180,7 +213,7 @@ class CallRunner(msgspec.Struct, frozen=True):
         except _AbortedError:
             raise
         except TimeoutError:
-            return Decision("deny", f"Nobody answered within {APPROVAL_TIMEOUT_S:g} s.", "default")
+            return Decision("deny", f"Nobody answered within {APPROVAL_TIMEOUT_S:g} s.", "headless", soft=True)
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the model gets an error result
             _log.warning("the approver failed with %s", type(error).__name__)
             return Decision("deny", "The approver failed, so the call is denied.", "default")
@@ -196,7 +229,7 @@ class CallRunner(msgspec.Struct, frozen=True):
         return await self._until_aborted(lambda: hooks.before_tool(call), None) if hooks else None
 
     async def _execute(self, tool: RegisteredTool, call: ToolCall) -> tuple[ToolResult, Ended]:
-        context = ToolContext(workspace=self.workspace, signal=self.signal, call_id=call.id, session_id=self.session_id)
+        context = self._context(call)
         try:
             given: object = await self._until_aborted(
                 lambda: tool.tool.run(call.arguments, context), TOOL_RUN_TIMEOUT_S

@@ -10,6 +10,7 @@ from typing import Final
 
 from antigravity_acp.governing import Offers
 from antigravity_acp.hooks.calls import ToolCall
+from antigravity_acp.limits import APPROVAL_TIMEOUT_S
 from antigravity_control import Decision
 
 #: Characters of one argument of a tool that reads or edits which the person is shown, half from each end.
@@ -23,7 +24,7 @@ def card(call: ToolCall, opinion: Decision | None, offers: Offers, rules_file: s
     :param rules_file: where "always" writes them.
     :param unwritten: why there is a rule for it that is not offered, as the end of a sentence.
     """
-    lines = [f"\n{plain(call.name)} wants to run."]
+    lines = [f"\n{plain(call.name)} wants to run. No answer within {APPROVAL_TIMEOUT_S:g} s is a no."]
     for name, value in call.arguments.items():
         lines += _shown(plain(name), value, whole=call.kind not in ("read", "edit"))
     if opinion is not None and opinion.source.startswith("hook:"):

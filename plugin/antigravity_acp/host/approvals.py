@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import msgspec
 
@@ -25,9 +25,12 @@ from antigravity_control import Call, Decision, DecisionContext, Rules, decide, 
 
 from ._card import card, plain
 from .console import LineReader
+from .context import Context
 
 #: What decided when the ledger could not record a call; see `_calls.py`.
 LEDGER: Final = "ledger"
+#: How often a person is asked who gives no answer.
+_TRIES: Final = 3
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
@@ -52,6 +55,13 @@ class Answer(Decision):
     extent: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _AskedTwice(Decision):
+    """A question of the hooks about a tool that no rule by name names either. :param also: what the hooks want."""
+
+    also: str = ""
+
+
 class Approver(Protocol):
     """Says whether a call may run."""
 
@@ -71,31 +81,37 @@ class PolicyApprover:
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """The rules' answer, or a stricter one of the hooks; it may be that somebody has to be asked."""
-        judged = _joined(decide(Call(request.call.name, request.call.arguments), self._context), request.opinion)
+        asked = DecisionContext(self._context.rules)
+        ruled = decide(Call(request.call.name, request.call.arguments), asked)
+        judged = _joined(ruled, request.opinion)
+        if judged is ruled and ruled.source == "default" and request.opinion is not None and request.opinion.asks:
+            settings = "a rule under `permissions.allow` of the settings"
+            also = settings if request.opinion.remedies else "that no plugin asks"
+            judged = _AskedTwice(**_fields(judged), also=also)
         return _nobody(request.call, judged) if self._context.headless and judged.asks else judged
 
 
 class GovernedApprover:
     """Decides by everything that the governor knows: rules about what a call does, the floor, modes and grants.
 
-    :param governor: it knows, too, whether somebody can be asked.
+    :param governor: it knows, too, whether somebody can be asked. :param attended: says so in its place.
     """
 
-    def __init__(self, governor: Governor) -> None:
+    def __init__(self, governor: Governor, *, attended: bool | None = None) -> None:
         self._governor = governor
+        self._attended = governor.attended if attended is None else attended
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """The governor's answer, or a stricter one of the hooks; it may be that somebody has to be asked."""
         await self._governor.ready()
-        judged = _joined(self._governor.decide(governed(request.call)), request.opinion)
-        if judged.asks and not self._governor.attended:
+        judged = _joined(self._governor.decide(governed(request.call), attended=self._attended), request.opinion)
+        if judged.asks and not self._attended:
             return _nobody(request.call, judged)
         return _nameable(request.call, judged)
 
     async def left_open(self, call: ToolCall, question: Decision, *, seconds: float) -> None:
         """The wait for a person's answer was ended from outside; it is on record so, unless something else decides."""
-        open_still = Unanswered(**{each.name: getattr(question, each.name) for each in fields(Decision)})
-        await self._governor.record(governed(call), open_still, seconds=seconds)
+        await self._governor.record(governed(call), Unanswered.of(question), seconds=seconds)
 
 
 class TerminalApprover:
@@ -162,7 +178,7 @@ class TerminalApprover:
             *(["its [f]older for this turn"] if offers.folder else []),
             *(["[a]lways"] if offers.always else []),
         ]
-        for _ in range(3):
+        for _ in range(_TRIES):
             # The name once more: what is shown of the arguments can be longer than the screen.
             self._write(f"Allow {plain(call.name)}? {', '.join(words)} or [n]o: ")
             line = await self._reader.readline()
@@ -174,7 +190,8 @@ class TerminalApprover:
                 return Answer("allow", "The person allowed this call.", "person", rule, scope=scope, extent="once")
             if offers.confined is not None and answer == ("u" if offers.confined else "s"):
                 extent = "unrestricted" if offers.confined else "sandboxed"
-                return Answer("allow", "The person allowed this call.", "person", rule, scope=scope, extent=extent)
+                reason = f"The person allowed this call, {'outside' if offers.confined else 'inside'} the sandbox."
+                return Answer("allow", reason, "person", rule, scope=scope, extent=extent)
             if turn and answer in ("t", "turn"):
                 return self._for_turn(call, offers.turn)
             if offers.folder and answer in ("f", "folder"):
@@ -182,8 +199,10 @@ class TerminalApprover:
             if offers.always and answer in ("a", "always"):
                 return await self._always(offers.always)
             if answer in ("n", "no"):
-                break
-        return Answer("deny", "The person did not allow this call.", "person", rule, scope=scope)
+                return Answer("deny", "The person did not allow this call.", "person", rule, scope=scope)
+            self._write("That is none of the answers: type the letter in brackets.\n")
+        reason = f"The person gave {_TRIES} answers that are none, so this call is not allowed."
+        return Answer("deny", reason, "person", rule, scope=scope)
 
     def _for_turn(self, call: ToolCall, rules: tuple[str, ...], extent: str = "turn") -> Decision:
         if self._governor is None or not rules:
@@ -210,6 +229,18 @@ class Approvals:
     :param policy: the rules.
     :param person: whom to ask; ``None`` is a headless host, where what asks is denied.
     """
+
+    @classmethod
+    def of(cls, ctx: Context, person: Approver | None = None) -> Self:
+        """By everything that the host's governor knows, where it has one (``control`` is on); else by no rule at all,
+        so that each call is asked about.
+
+        :param ctx: the host's context, once its plugins are mounted. :param person: whom to ask.
+        """
+        governor = ctx.get("governor")
+        if not isinstance(governor, Governor):
+            return cls(None, person)
+        return cls(GovernedApprover(governor, attended=person is not None), person)
 
     def __init__(self, policy: PolicyApprover | GovernedApprover | None = None, person: Approver | None = None) -> None:
         self._policy = policy or PolicyApprover()
@@ -247,9 +278,17 @@ def _joined(ruled: Decision, opinion: Decision | None) -> Decision:
     return opinion if found is softly and softly is not ruled else found
 
 
+def _fields(decision: Decision) -> dict[str, Any]:
+    return {each.name: getattr(decision, each.name) for each in fields(Decision)}
+
+
 def _nobody(call: ToolCall, judged: Decision) -> Decision:
     if judged.source == LEDGER:
         return replace(judged, decision="deny", reason=f"{judged.reason} Nobody can be asked here.", soft=True)
+    if isinstance(judged, _AskedTwice):
+        takes = f"the rule `{call.name}` among the rules by tool name that the host's approver was given"
+        reason = f"`{call.name}` needs an approval and nobody can be asked here; it takes {takes}, and {judged.also}."
+        return replace(judged, decision="deny", reason=reason, source="headless", soft=True)
     return _nameable(call, nobody_to_ask(Call(call.name), judged))
 
 

@@ -6,7 +6,7 @@ on without it. :meth:`Host.dispose` ends everything, the plugin that was mounted
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -32,9 +32,13 @@ class Host:
     """A host; ``async with Host() as host`` disposes it.
 
     :param settings: settings by plugin name, as in ``{"antigravity-acp": {"timeoutMs": 60000}}``.
+    :param settings_files: the files that the settings come from, and folders of such. With
+        ``control`` on a call that would change them is asked about in every mode.
     """
 
-    def __init__(self, settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, Mapping[str, Any]] | None = None, *, settings_files: Sequence[str | Path] = ()
+    ) -> None:
         self.ctx = Context()
         self.hooks = PluginManager()
         self.failures: list[PluginError] = []
@@ -43,6 +47,7 @@ class Host:
         self.ctx.provide("llm", LlmRegistry())
         self.ctx.provide("tools", ToolRegistry())
         self.ctx.provide("hooks", self.hooks)
+        self.ctx.provide("settings_files", tuple(map(str, settings_files)))
 
     async def __aenter__(self) -> Self:
         return self
@@ -166,13 +171,22 @@ class Host:
     def choose_model(self, *, session: str | None = None, profile: str | None = None) -> ModelChoice:
         """The model of a chat: session, then profile, then the plugin's default.
 
-        :raises LlmError: ``NO_ADAPTER`` when nothing was chosen and no mounted plugin has a default;
-            ``INVALID_SETTINGS`` when a choice cannot be read.
+        :raises LlmError: ``NO_ADAPTER`` when nothing was chosen and no mounted plugin has a default, with the reason
+            of each plugin that failed; ``INVALID_SETTINGS`` when a choice, or the settings of such a plugin, cannot be
+            read.
         """
         default = self.default_model
         if default is None and not session and not profile:
-            raise LlmError("NO_ADAPTER", "No plugin with a default model is mounted; name a model as `provider/model`.")
+            raise self._no_default()
         return choose_model(session=session, profile=profile, default=default or ModelChoice("", ""))
+
+    def _no_default(self) -> LlmError:
+        if not self.failures:
+            text = "No plugin with a default model is mounted; name a model as `provider/model`."
+            return LlmError("NO_ADAPTER", text)
+        refused = any(each.stage == "configure" for each in self.failures)
+        text = f"No plugin with a default model is mounted: {'; '.join(map(str, self.failures))}"
+        return LlmError("INVALID_SETTINGS" if refused else "NO_ADAPTER", f"{text.rstrip('.')}.")
 
 
 def _default_of(manifest: Any) -> ModelChoice | None:

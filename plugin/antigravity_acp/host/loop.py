@@ -46,7 +46,7 @@ from antigravity_acp.limits import (
 )
 
 from ._calls import CallRunner, cancelled_result
-from .approvals import Approver
+from .approvals import Approvals, Approver
 from .assembler import Assembler
 from .context import Context
 from .events import (
@@ -99,7 +99,7 @@ class AgentLoop:
         are any.
     :param model: which model answers; may be changed between turns.
     :param workspace: directory of the file tools.
-    :param approver: says which calls may run.
+    :param approver: says which calls may run; ``Approvals.of(ctx)`` when left out, where nobody can be asked.
     :param system: the system prompt; it is the first message of every request.
     :param history: messages to go on from.
     :param listener: told what happens; it must not block, and what it raises is logged and ignored.
@@ -111,7 +111,7 @@ class AgentLoop:
         *,
         model: ModelChoice,
         workspace: Workspace | Path | str,
-        approver: Approver,
+        approver: Approver | None = None,
         system: str = "",
         history: Sequence[Message] = (),
         session_id: str | None = None,
@@ -122,7 +122,7 @@ class AgentLoop:
         self.session_id = session_id or f"session_{uuid4().hex}"
         self._ctx = ctx
         self._workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-        self._approver = approver
+        self._approver = approver or Approvals.of(ctx)
         self._listener = listener
         self._limits = limits or LoopLimits()
         self._history = list(history)

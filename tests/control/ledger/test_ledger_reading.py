@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from helpers.cli import environment
 from helpers.ledgers import copy_of, decision, fill, outcome, tampering
 
+from antigravity_acp.cli._ledger import LogTable
 from antigravity_acp.cli.control_log import COMMANDS
 from antigravity_acp.cli.failures import CliError
 from antigravity_control.ledger import (
@@ -171,6 +173,48 @@ def test_log_shows_the_newest_and_lets_nothing_drive_the_terminal(
     assert len(out.splitlines()) == 1
     status, out, err = run(capsys, "log", "--path", str(written), "--tool", "nothing")
     assert (status, out, err) == (0, "", "no such rows\n")
+
+
+def test_log_says_what_its_columns_are_where_and_what_a_tool_is_called_elsewhere(
+    written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, err = run(capsys, "log", "--path", str(written), "-n", "5")
+    assert err.split() == ["time", "row", "what", "tool", "why", "·", "call"]
+    lines = out.splitlines()
+    # The zone of the time, the name that rules have for the tool, and the word that the docs have.
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d +\d+ ", line) for line in lines)
+    assert "run_command" in lines[-1]
+    assert any("soft: nobody to ask" in line and " read " in line for line in lines)
+    for name in ("BASH", "Run_Command"):
+        assert run(capsys, "log", "--path", str(written), "--tool", name, "-n", "3")[1].splitlines()[-1] == lines[-1]
+
+
+def test_a_line_of_the_log_is_no_longer_than_the_terminal_is_wide(
+    written: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "dumb")
+    assert max(map(len, run(capsys, "log", "--path", str(written))[1].splitlines())) > 60
+    monkeypatch.setattr(LogTable, "is_terminal", staticmethod(lambda: True))
+    lines = run(capsys, "log", "--path", str(written), "-n", "4")[1].splitlines()
+    assert (len(lines), max(map(len, lines))) == (4, 60)
+
+
+def test_a_call_that_never_ran_has_no_output_to_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        # The second as older releases have it.
+        for number, output in enumerate(("", "passed")):
+            ledger.ended(outcome(number, 0, outcome="not_run", output=output))
+        ledger.ended(outcome(2, 0, outcome="not_run", output="audited", findings=["token"]))
+        ledger.ended(outcome(3, 0))
+    assert "output" not in next(read(tmp_path)).body
+    assert statistics(tmp_path).by_output == {"audited": 1, "passed": 1}
+    assert "whole: 5 rows in 1 file\n" in run(capsys, "verify", "--path", str(tmp_path))[1]
+    assert [" s · call" in line for line in run(capsys, "log", "--path", str(tmp_path))[1].splitlines()] == [
+        False, False, False, True,
+    ]  # fmt: skip
+    _, out, _ = run(capsys, "stats", "--path", str(tmp_path))
+    assert re.search(r"^first +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d$", out, re.MULTILINE)
 
 
 def test_log_as_json_is_what_was_written(written: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,6 +62,8 @@ SECRETS = [
     ("anthropic-key", "", f"sk-ant-api03-{some(93)}AA"),
     ("openai-key", "", f"sk-{some(20)}T3BlbkFJ{some(20)}"),
     ("openai-key", "", f"sk-proj-{some(74)}T3BlbkFJ{some(74)}"),
+    ("openai-key", "", f"sk-{some(47)}7"),
+    ("openai-key", "", f"sk-{some(30, '0123456789abcdef')}0a"),
     ("stripe-key", "", "sk_live_" + some(24)),
     ("npm-token", "", "npm_" + some(36)),
     ("pypi-token", "", "pypi-AgEIcHlwaS5vcmc" + some(150)),

@@ -26,7 +26,15 @@ def _schema(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-class ReadFile:
+class _OfPath:
+    """A tool that stays in the workspace."""
+
+    def refusal(self, arguments: dict[str, Any], context: ToolContext) -> str | None:
+        """Why no permission would help: the path leads out."""
+        return context.workspace.refusal(arguments.get("path", "."))
+
+
+class ReadFile(_OfPath):
     """Reads a text file, or some lines of it."""
 
     name: Final = "read_file"
@@ -47,7 +55,7 @@ class ReadFile:
         return ToolResult.of(await in_thread(lambda: _read(context.workspace, path, offset, limit)))
 
 
-class WriteFile:
+class WriteFile(_OfPath):
     """Creates or replaces a file."""
 
     name: Final = "write_file"
@@ -76,7 +84,7 @@ class WriteFile:
         return ToolResult.of(await in_thread(work))
 
 
-class EditFile:
+class EditFile(_OfPath):
     """Replaces one exact piece of a file."""
 
     name: Final = "edit_file"
@@ -116,7 +124,7 @@ class EditFile:
         return ToolResult.of(await in_thread(work))
 
 
-class ListDir:
+class ListDir(_OfPath):
     """Lists a directory."""
 
     name: Final = "list_dir"

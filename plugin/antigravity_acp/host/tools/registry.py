@@ -38,7 +38,11 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Tool(Protocol):
-    """A tool. ``kind`` may be left out; it is ``other`` then."""
+    """A tool. ``kind`` may be left out; it is ``other`` then.
+
+    It may also have ``refusal(arguments, context)``: why it cannot do this, whoever allows it; ``None`` where it could.
+    Such a call is denied with that reason, and nobody is asked about it. It must neither block nor change anything.
+    """
 
     @property
     def name(self) -> str:
@@ -66,6 +70,12 @@ class RegisteredTool(msgspec.Struct, frozen=True):
     tool: Tool
     schema: Schema
     kind: ToolKind
+
+    def refusal(self, arguments: dict[str, Any], context: ToolContext) -> str | None:
+        """Why the tool cannot do this, by its own word; ``None`` where it has none."""
+        ask = getattr(self.tool, "refusal", None)
+        said: object = ask(arguments, context) if callable(ask) else None
+        return said if isinstance(said, str) and said else None
 
 
 class ToolRegistry:

@@ -51,6 +51,10 @@ class Search:
         "additionalProperties": False,
     }
 
+    def refusal(self, arguments: dict[str, Any], context: ToolContext) -> str | None:
+        """Why no permission would help: the path leads out."""
+        return context.workspace.refusal(arguments.get("path", "."))
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Search. :raises ToolError: for a pattern that is none, a path that cannot be used, or too much work."""
         start = context.workspace.resolve(arguments.get("path", "."))

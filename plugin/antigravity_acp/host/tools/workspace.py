@@ -32,12 +32,15 @@ class Workspace:
             raise WorkspaceError(f"The workspace is not a directory: {self.root}")
 
     def resolve(self, path: str) -> Path:
-        """The real place of a path of the model, relative to the workspace or absolute.
+        """The real place of a path of the model, relative to the workspace or absolute; ``~`` is the home folder, as
+        it is to the rules that decided about the call.
 
         :raises WorkspaceError: when it is outside, or no path at all.
         """
         if not path or "\0" in path:
             raise WorkspaceError("The path is empty or holds a NUL character.")
+        if path == "~" or path.startswith("~/"):
+            path = os.path.expanduser(path)
         try:
             real = Path(os.path.realpath(self.root / path))
         except (OSError, ValueError):
@@ -45,6 +48,16 @@ class Workspace:
         if real != self.root and self.root not in real.parents:
             raise WorkspaceError(_OUTSIDE)
         return real
+
+    def refusal(self, path: object) -> str | None:
+        """Why no file tool can use a path, whatever rules and people say; ``None`` where it could."""
+        if not isinstance(path, str):
+            return None
+        try:
+            self.resolve(path)
+        except WorkspaceError as error:
+            return str(error)
+        return None
 
     def file(self, path: str) -> Path:
         """A regular file that exists.
