@@ -40,6 +40,8 @@ export async function * apply(ctx, config) {
       const { python, ...settings } = values()
       return settings
     },
+    // A profile's settings are files below its folder, and which profile this is the host does not tell.
+    settingsFiles: () => [join(dshHome(), 'profiles')],
     needs: () => JSON.stringify([values().python, mayEmbed(values())]),
     busy: () => adapter.busy,
     graceMs: () => 2 * values().disposeGraceMs + EXIT_MS,

@@ -20,6 +20,7 @@ const UPDATE_MS = 10_000
  * @typedef {object} Parts
  * @property {(signal: AbortSignal) => Promise<import('./host.d.ts').SubprocessHandle>} launch finds Python and starts the process
  * @property {() => Record<string, unknown>} settings the settings as they are now
+ * @property {() => string[]} [settingsFiles] where they are kept: files, or folders of such
  * @property {() => string} needs what a start depends on, as text to compare: a change of it takes another process
  * @property {() => boolean} busy whether a turn is open that has no call running now
  * @property {() => number} graceMs how long a sidecar may take to end its agents and itself
@@ -158,10 +159,10 @@ export class Sidecar {
 
   /** @param {Connection} connection */
   async #initialize(connection) {
-    const { client, settings, attended } = this.#parts
+    const { client, settings, settingsFiles, attended } = this.#parts
     const answer = await connection.request(
       'initialize',
-      { protocol: PROTOCOL, client, settings: settings(), attended: attended() },
+      { protocol: PROTOCOL, client, settings: settings(), attended: attended(), settingsFiles: settingsFiles?.() },
       { timeoutMs: INITIALIZE_MS, signal: this.#lifetime.signal },
     )
     if (answer?.protocol !== PROTOCOL) {

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from .actions import ACTIONS, Action, ActionName, Request
-from .decision import Call, Decision, DecisionContext, Verdict, strictest
-from .policy import decide, nobody_to_ask
+from .decision import Call, Decision, Verdict, strictest
+from .policy import DecisionContext, decide, nobody_to_ask
 from .rules import Rules, RulesError
 from .scopes import Scope
 

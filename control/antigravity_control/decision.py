@@ -1,19 +1,15 @@
 """What is asked and what is answered.
 
-Owns: :class:`Call`, :class:`DecisionContext`, :class:`Decision` and the order of strictness among decisions.
+Owns: :class:`Call`, :class:`Decision` and the order of strictness among decisions.
 Every decision carries its reason, so that a host can say *why* to the model, to a person and to a log.
 Never: puts an argument of the call into a reason.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from .rules import Rules
 from .scopes import Scope
-
-if TYPE_CHECKING:
-    from .engine import Policy
 
 Verdict = Literal["allow", "ask", "force_ask", "deny"]
 
@@ -30,22 +26,6 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionContext:
-    """What a decision depends on beside the call.
-
-    :param rules: the rules by tool name in force.
-    :param headless: nobody can be asked; what would ask is then a soft denial.
-    :param policy: rules about what the call does, and the floor; none means that only the tool's name counts.
-    :param cwd: the folder that relative paths of the call start from; the policy's workspace when it is ``None``.
-    """
-
-    rules: Rules = field(default_factory=Rules)
-    headless: bool = False
-    policy: "Policy | None" = None
-    cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

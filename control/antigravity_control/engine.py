@@ -22,7 +22,7 @@ from .paths import Links
 from .remote import RemoteJudge
 from .rules import Rules
 from .ruleset import Roots, RuleSet
-from .settings import Source, mode_of, parse_list, rules_of, trusted_folders
+from .settings import Source, mode_of, names_of, parse_list, rules_of, trusted_folders
 from .shell import read_line
 from .tools import requests_of
 
@@ -36,10 +36,14 @@ class Policy:
     """The rules, modes and folders in force. Immutable; made by :meth:`compile`.
 
     ``faults`` holds every rule and setting that is not what it should be, with file, place and reason; ``incomplete``
-    says that a whole file could not be read, so that rules of it may be missing.
+    says that what holds calls back may be missing, and then nothing is allowed unasked. ``names`` are the rules by tool
+    name of the sources.
     """
 
+    mode: Mode
     faults: tuple[RuleFault, ...]
+    layers: tuple[RuleSet, ...]
+    names: Rules
 
     def __init__(
         self,
@@ -50,9 +54,12 @@ class Policy:
         faults: Iterable[RuleFault],
         files: Sequence[str] = (),
         links: Sequence[Links] = (),
+        names: Rules | None = None,
     ) -> None:
         self.mode = mode
         self.faults = tuple(faults)
+        self.names = names or Rules()
+        self._missing = next((fault for fault in self.faults if fault.opens), None)
         self.layers = tuple(layers)
         self._roots = roots
         self._home = home
@@ -91,30 +98,37 @@ class Policy:
         every = tuple(sources)
         rules: list[Rule] = []
         faults: list[RuleFault] = []
+        names = Rules()
         for source in every:
             found, wrong = rules_of(source)
             rules.extend(found)
             faults.extend(wrong)
+            names |= names_of(source)
         settings, wrong = mode_of(every)
         faults.extend(wrong)
-        trusted, wrong = _trusted(every, roots, links)
+        trust, wrong = _trusted(every, roots, links)
         faults.extend(wrong)
         switched, unknown = read_flags(flags)
         faults.extend(RuleFault(None, "flags", "a switch is not known", "turn") for _ in unknown)
-        fields: dict[str, Any] = {**settings, **switched, "attendance": mode, "trusted": trusted}
+        fields: dict[str, Any] = {**settings, **switched, "attendance": mode, **trust}
         compiled = RuleSet.compile(rules, roots, links)
         files = [source.file for source in every if source.file is not None and posixpath.isabs(source.file)]
-        return cls([compiled], roots, Mode(**fields), home, [*faults, *compiled.faults], files, [links])
+        return cls([compiled], roots, Mode(**fields), home, [*faults, *compiled.faults], files, [links], names)
 
     @property
     def incomplete(self) -> bool:
-        """Whether rules may be missing."""
-        return any(fault.effect == "unreadable" for fault in self.faults)
+        """Whether rules that hold calls back may be missing."""
+        return self._missing is not None
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """Every rule in force, in a fixed order."""
         return tuple(rule for layer in self.layers for rule in layer.rules)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Absolute paths of what holds the rules, or the record: a write there is asked about in every mode."""
+        return self._own
 
     def holds(self) -> bool:
         """Whether the folders and rules still lead where they led when this was compiled; for whoever keeps a policy.
@@ -133,20 +147,21 @@ class Policy:
         layer = RuleSet.compile(rules, self._roots, links)
         every = [*self.faults, *faults, *layer.faults]
         more = [*self._links, links]
-        return Policy([*self.layers, layer], self._roots, self.mode, self._home, every, self._own, more)
+        return Policy([*self.layers, layer], self._roots, self.mode, self._home, every, self._own, more, self.names)
 
     def attended(self, mode: Attendance) -> "Policy":
         """This policy where somebody can be asked, or nobody."""
         changed = replace(self.mode, attendance=mode)
-        return Policy(self.layers, self._roots, changed, self._home, self.faults, self._own, self._links)
+        return Policy(self.layers, self._roots, changed, self._home, self.faults, self._own, self._links, self.names)
 
     def restricted_to(self, rule: Rule) -> "Policy":
         """The same with this one rule and no other, to see what it does by itself."""
         return Policy([RuleSet.compile([rule], self._roots)], self._roots, self.mode, self._home, ())
 
     def decide(self, request: Request) -> Decision:
-        """May this be done? In a headless policy it never asks."""
-        return self._answer(request, self.judge(request))
+        """May this be done? In a headless policy it never asks. A request that names its tool is also judged by the
+        rules by tool name."""
+        return self._named(self.judge(request), request, self.names, request.native_name)
 
     def decide_call(
         self, name: str, arguments: Mapping[str, Any], cwd: str | None = None, rules: Rules | None = None
@@ -154,9 +169,10 @@ class Policy:
         """May this tool call run? The strictest answer about everything that it does.
 
         :param name: the host's name of the tool. :param cwd: where its relative paths start.
-        :param rules: rules by the tool's name: their deny and ask hold as well, their allow takes the place of a
+        :param rules: more rules by the tool's name. Their deny and ask hold as well, their allow takes the place of a
             default, never of a rule.
         """
+        rules = self.names if rules is None else self.names | rules
         requests = requests_of(name, arguments, cwd)
         decisions = [self._named(self.judge(request), request, rules, name) for request in requests]
         answer = strictest(decisions)
@@ -192,8 +208,8 @@ class Policy:
         reason = "The call does not say what it is about, so a person has to approve it."
         return Finding("ask", reason, "default", firm=firm)
 
-    def _named(self, finding: Finding, request: Request, rules: Rules | None, name: str) -> Decision:
-        match = rules.match(name) if rules is not None else None
+    def _named(self, finding: Finding, request: Request, rules: Rules, name: str | None) -> Decision:
+        match = rules.match(name) if name is not None else None
         if match is None or finding.outcome == "deny":
             return self._answer(request, finding)
         kind, rule = match
@@ -201,43 +217,61 @@ class Policy:
         reason = f"The rule `{rule}` {verbs[kind]} this tool."
         if kind == "deny":
             return Decision("deny", reason, "rule", rule, scope="plugin")
-        if kind == "ask" and finding.outcome == "allow":
-            return replace(self._answer(request, Finding("ask", reason, "rule")), rule=rule, scope="plugin")
-        if kind == "allow" and finding.outcome == "ask" and finding.rule is None and not finding.firm:
-            return Decision("allow", reason, "rule", rule, scope="plugin")
+        if finding.rule is not None and finding.outcome == "ask":
+            return self._answer(request, finding)
+        if kind == "ask":
+            # Also where it would be asked about anyway: a rule that allows what the call does would not help.
+            return self._answer(request, Finding("ask", reason, "rule", firm=finding.firm), rule)
+        if finding.outcome == "ask" and not finding.firm and self.mode.trusted:
+            return self._answer(request, Finding("allow", reason, "rule"), rule)
         return self._answer(request, finding)
 
-    def _answer(self, request: Request, finding: Finding) -> Decision:
+    def _answer(self, request: Request, finding: Finding, named: str | None = None) -> Decision:
+        """:param named: the rule by tool name that the finding comes from."""
         verdict: Verdict = finding.outcome
-        rule = finding.rule.text if finding.rule is not None else None
-        scope = finding.rule.origin.scope if finding.rule is not None else None
+        rule = finding.rule.text if finding.rule is not None else named
+        scope = finding.rule.origin.scope if finding.rule is not None else "plugin" if named is not None else None
+        missing = self._missing is not None and verdict != "deny"
+        if missing and (rule is None or verdict == "allow"):
+            reason = f"Rules may be missing, so a person has to approve this ({self._missing})."
+            finding, verdict, rule, scope = Finding("ask", reason, "default", firm=True), "ask", None, None
+        # What would not help is not offered.
+        remedies = () if missing or not self.mode.trusted else finding.remedies
         plain = Decision(
             verdict, finding.reason, finding.source, rule, scope=scope, segment=finding.segment, floor=finding.floor,
-            remedies=finding.remedies,
+            remedies=remedies,
         )  # fmt: skip
         if verdict != "ask":
             return plain
-        if self.mode.skip and not finding.firm:
+        if self.mode.skip and not finding.firm and not missing:
             reason = "The escape hatch is on: what would ask is allowed."
             return replace(plain, decision="allow", reason=reason, source="flag", hatch=True, remedies=())
         if not self.mode.headless:
             return plain
         name = f"`{request.native_name}`" if request.native_name else f"This {_WORDS[request.action]}"
-        if finding.rule is not None:
-            remedy = f"the rule `{rule}` stands in the way"
-        elif finding.remedies:
-            remedy = "a rule under `permissions.allow` of the settings would allow it"
-        else:
-            remedy = "run it where a person can answer"
-        reason = f"{name} needs an approval and nobody can be asked here; {remedy}."
+        reason = f"{name} needs an approval and nobody can be asked here; {self._remedy(plain)}."
         return replace(plain, decision="deny", reason=reason, source="headless", soft=True)
 
+    def _remedy(self, made: Decision) -> str:
+        """What would help where nobody can be asked."""
+        if made.rule is not None:
+            return f"the rule `{made.rule}` stands in the way"
+        if self._missing is not None:
+            return f"rules may be missing, mend them first ({self._missing}); `control lint` shows every fault"
+        if not self.mode.trusted:
+            where = self.mode.trust or "the settings"
+            return f"the workspace is not among the `trustedWorkspaces` of {where}, and no allow rule counts without"
+        if made.remedies:
+            return "a rule under `permissions.allow` of the settings would allow it"
+        return "run it where a person can answer"
 
-def _trusted(sources: Sequence[Source], roots: Roots, links: Links) -> tuple[bool, list[RuleFault]]:
-    """Whether every workspace folder lies in a trusted one; true when the setting is not there."""
-    folders, faults = trusted_folders(sources)
-    if folders is None:
-        return True, faults
+
+def _trusted(sources: Sequence[Source], roots: Roots, links: Links) -> tuple[dict[str, Any], list[RuleFault]]:
+    """Whether every workspace folder is trusted, as fields of the mode; none when the setting is not there."""
+    trust, faults = trusted_folders(sources)
+    if trust is None:
+        return {}, faults
     reader = roots.paths[0]
-    places = [place for folder in folders for place in reader.folder(folder, links).resolved]
-    return all(any(root.within(place) for place in places) for root in roots.resolved), faults
+    places = [place for folder in trust.folders for place in reader.folder(folder, links).resolved]
+    trusted = all(any(root.within(place) for place in places) for root in roots.resolved)
+    return {"trusted": trusted, "trust": trust.file or ""}, faults

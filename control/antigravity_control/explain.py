@@ -4,14 +4,16 @@ Owns: :func:`explain`. Each rule is tried by itself, so the text says of every o
 what the request says: it is for the person who sees the request anyway, not for a log.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from .actions import FILE_ACTIONS, ActionName, Request
-from .grammar import Rule
+from .decision import Decision
+from .finding import Finding
+from .grammar import Rule, RuleFault
+from .modes import Mode
+from .rules import Rules
+from .ruleset import RuleSet
 from .scopes import KINDS
-
-if TYPE_CHECKING:
-    from .engine import Policy
 
 _SHOWN: Final = 200
 #: Rules of other actions that have a say.
@@ -27,7 +29,29 @@ _ALSO: Final[dict[ActionName, frozenset[ActionName]]] = {
 _WORDS: Final = {"allow": "allowed", "ask": "ask", "force_ask": "ask", "deny": "denied"}
 
 
-def explain(policy: "Policy", request: Request) -> str:
+class Explained(Protocol):
+    """What is asked of a policy; the engine's own imports this module."""
+
+    mode: Mode
+    faults: tuple[RuleFault, ...]
+    layers: tuple[RuleSet, ...]
+    names: Rules
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule in force."""
+
+    def decide(self, request: Request) -> Decision:
+        """The decision."""
+
+    def judge(self, request: Request) -> Finding:
+        """What the rules say."""
+
+    def restricted_to(self, rule: Rule) -> "Explained":
+        """The same with one rule."""
+
+
+def explain(policy: Explained, request: Request) -> str:
     """Several lines of text, without a line break at the end."""
     made = policy.decide(request)
     lines = [
@@ -54,13 +78,16 @@ def explain(policy: "Policy", request: Request) -> str:
     others = [(rule, how) for rule, how in met if how == "does not match"]
     shown = [*meeting, *others][:_SHOWN]
     lines.extend(f"  {rule.kind:5} {_plain(rule.text)}  [{rule.origin}]: {how}" for rule, how in shown)
+    named = policy.names.match(request.native_name) if request.native_name is not None else None
+    if named is not None:
+        lines.append(f"rule by the name of the tool `{request.native_name}`: {named[1]}")
     if len(met) > len(shown):
         lines.append(f"  and {len(met) - len(shown)} more that do not match")
     lines.extend(f"fault: {_plain(str(fault))} ({fault.effect})" for fault in policy.faults[:_SHOWN])
     return "\n".join(lines)
 
 
-def _meets(policy: "Policy", request: Request, rule: Rule) -> str:
+def _meets(policy: Explained, request: Request, rule: Rule) -> str:
     """How one rule by itself meets the request."""
     found = policy.restricted_to(rule).judge(request)
     if found.rule == rule:
@@ -70,7 +97,7 @@ def _meets(policy: "Policy", request: Request, rule: Rule) -> str:
     return "does not match"
 
 
-def _allows_part(policy: "Policy", request: Request, rule: Rule) -> bool:
+def _allows_part(policy: Explained, request: Request, rule: Rule) -> bool:
     """Whether an allow rule covers some command of a line."""
     from .shell import read_line
 

@@ -11,6 +11,7 @@ from .actions import ActionName
 from .finding import Finding
 from .grammar import Rule
 from .modes import SENSITIVE, Mode
+from .path_index import matched
 from .paths import Place, Spellings, fold
 from .ruleset import Roots, RuleSet
 from .scopes import Kind
@@ -24,7 +25,8 @@ UNTRUSTED: Final = "The workspace is not among the trusted ones, so a person has
 
 class FileJudge:
     """:param layers: the compiled rules; all are in force.
-    :param own: files that hold the rules, and folders of such; a write there is asked about in every mode."""
+    :param own: files that hold the rules or the record, and folders of such; a write there is asked about in every
+        mode."""
 
     def __init__(self, layers: Sequence[RuleSet], roots: Roots, mode: Mode, own: Sequence[str] = ()) -> None:
         self._layers = layers
@@ -86,7 +88,7 @@ class FileJudge:
         seen = (spellings, recursive, globbed, segment)
         return (
             self._of_kind("deny", denying, *seen)
-            or self._unsure(action, denying, spellings, segment)
+            or self._unsure(action, denying, spellings, segment, globbed=globbed)
             or self._of_kind("ask", (action,), *seen)
         )
 
@@ -111,22 +113,30 @@ class FileJudge:
         return Finding("ask", _maybe_reason(kind, *maybe), "rule", maybe[0], segment, firm=kind == "deny")
 
     def _unsure(
-        self, action: ActionName, denying: Sequence[ActionName], spellings: Spellings, segment: str | None
+        self,
+        action: ActionName,
+        denying: Sequence[ActionName],
+        spellings: Spellings,
+        segment: str | None,
+        *,
+        globbed: bool,
     ) -> Finding | None:
         """An ask that no mode and no switch lifts: a deny may be about a place that nobody can name, or the rules
         themselves would change."""
         reason = None
         if spellings.opaque is not None and self.holds_back("deny", *denying):
             reason = f"Nobody can say where the path leads: {spellings.opaque}."
-        elif action == "write_file" and self._changes_rules(spellings):
+        elif action == "write_file" and self._changes_rules(spellings, globbed=globbed):
             reason = "This would change the rules themselves, so a person has to approve it."
         return Finding("ask", reason, "default", segment=segment, firm=True) if reason is not None else None
 
-    def _changes_rules(self, spellings: Spellings) -> bool:
+    def _changes_rules(self, spellings: Spellings, *, globbed: bool) -> bool:
         if spellings.identity is not None and spellings.identity in self._own_files:
             return True
         return any(
-            own.within(place, folded=spellings.folded) or place.within(own, folded=spellings.folded)
+            own.within(place, folded=spellings.folded)
+            or place.within(own, folded=spellings.folded)
+            or (globbed and matched(own, place, folded=spellings.folded))
             for own in self._own
             for place in spellings.every
         )

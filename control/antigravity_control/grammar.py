@@ -12,13 +12,15 @@ from typing import Final, Literal
 
 from .actions import ACTIONS, FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
 from .hosts import Host, rule_host
-from .scopes import Kind, Origin
+from .scopes import SCOPES, Kind, Origin, Scope
 from .shell import Pattern, PatternError, compile_tokens
 
 TARGET_LIMIT: Final = 8_192
 _WRITTEN: Final = re.compile(r"(?P<action>[^()]*)\((?P<target>.*)\)", re.DOTALL)
 _REGEX: Final = "regex:"
 _NAMES: Final = ", ".join(ACTIONS)
+_INERT: Final = "inert"
+_GLOB: Final = "glob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +28,31 @@ class RuleFault:
     """A rule, or a setting around rules, that is not what it should be.
 
     :param reason: what is wrong and what was expected; never the text of the rule.
-    :param effect: ``ignored``: as if it were not there; ``inert``: it is in force, but nothing can match it;
-        ``repeated``: a key stands twice, the last one counts; ``unreadable``: a whole file could not be read, so that
-        rules of it may be missing.
+    :param effect: ``ignored``: as if it were not there; ``inert`` and ``glob``: it is in force, but cannot match what
+        it seems to; ``repeated``: a key stands twice, the last one counts; ``unknown``: a key that nobody reads;
+        ``unreadable``: a whole file could not be read, so that rules of it may be missing.
+    :param loses: a deny or an ask is not in force because of it, or may be not.
     """
 
     file: str | None
     place: str
     reason: str
-    scope: str = "global"
-    effect: Literal["ignored", "inert", "repeated", "unreadable"] = "ignored"
+    scope: Scope = "global"
+    effect: Literal["ignored", "inert", "glob", "repeated", "unknown", "unreadable"] = "ignored"
+    loses: bool = False
+
+    @property
+    def opens(self) -> bool:
+        """Whether rules that hold something back may be missing."""
+        return self.loses or self.effect == "unreadable"
+
+    @property
+    def told(self) -> str:
+        """The reason, and what comes of it."""
+        return f"{self.reason}; until it is mended every call is asked about" if self.opens else self.reason
 
     def __str__(self) -> str:
-        return f"{self.file or self.scope}, {self.place}: {self.reason}"
+        return f"{self.file or SCOPES[self.scope]}, {self.place}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +138,21 @@ def parse_rule(text: object, kind: Kind, origin: Origin) -> Rule | RuleFault:
 
 def notes(rule: Rule) -> RuleFault | None:
     """What is odd about a rule that is in force, ``None`` when nothing is."""
-    odd = None
-    if rule.action in FILE_ACTIONS and isinstance(rule.parsed, str) and re.search(r"[*?]", rule.parsed):
-        odd = "paths take no wildcards; a folder covers everything below it"
+    odd: str | None = None
+    effect: Literal["inert", "glob"] = _INERT
+    if rule.action in LINE_ACTIONS and isinstance(rule.parsed, tuple) and _ends_in_glob(rule.parsed):
+        odd, effect = "`*` is no wildcard here; without it the rule covers every command that begins so", _GLOB
+    elif rule.action in FILE_ACTIONS and isinstance(rule.parsed, str) and re.search(r"[*?]", rule.parsed):
+        odd = "paths take no wildcards, so it means this very name; a folder covers everything below it"
     elif isinstance(rule.parsed, McpTarget) and "*" in rule.parsed.server + (rule.parsed.tool or ""):
         odd = "names of servers and tools take no wildcards; `server/*` covers every tool of a server"
     if odd is None:
         return None
-    return RuleFault(rule.origin.file, rule.origin.place, odd, rule.origin.scope, "inert")
+    return RuleFault(rule.origin.file, rule.origin.place, odd, rule.origin.scope, effect)
+
+
+def _ends_in_glob(words: tuple[str, ...]) -> bool:
+    return words[-1].endswith(":*") or (len(words) > 1 and words[-1] == "*")
 
 
 def _fault(origin: Origin, reason: str) -> RuleFault:

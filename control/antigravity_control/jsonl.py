@@ -22,7 +22,8 @@ def decide_vector(
     item: object, *, home: str | None = None, compiled: Callable[..., Policy] = Policy.compile
 ) -> dict[str, Any]:
     """``{"id","settings","workspace","mode","flags","call":{"action","target"}}`` in,
-    ``{"id","decision","soft","reason","source","rule"}`` out.
+    ``{"id","decision","soft","reason","source","rule"}`` out, and ``faults``, a list of texts, when something in the
+    settings or the flags is not what it should be.
 
     Beside the call and the workspace everything may be left out, and other keys are passed over. ``workspace`` may be a
     list, of which relative paths start from the first. A call may also have ``cwd``.
@@ -44,6 +45,7 @@ def decide_vector(
         "reason": made.reason,
         "source": made.source,
         "rule": made.rule,
+        **({"faults": [str(fault) for fault in policy.faults]} if policy.faults else {}),
     }
 
 

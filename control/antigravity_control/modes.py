@@ -35,7 +35,7 @@ _OFF: Final = ("false", "0", "no", "off")
 @dataclass(frozen=True, slots=True)
 class Mode:
     """:param skip: the escape hatch is on.
-    :param trusted: the workspace is one of the trusted ones, or none are named."""
+    :param trusted: the workspace is one of the trusted ones, or none are named. :param trust: where they are named."""
 
     attendance: Attendance = "interactive"
     tool_permission: ToolPermission = "request-review"
@@ -44,6 +44,7 @@ class Mode:
     outside_reads: bool = False
     skip: bool = False
     trusted: bool = True
+    trust: str = ""
 
     @property
     def headless(self) -> bool:
@@ -137,6 +138,26 @@ def read_mode(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[
         elif value is not None:
             wrong.append((key, "expected true or false"))
     return found, tuple(wrong)
+
+
+def tightened(fields: Mapping[str, Any], found: Mapping[str, Any], wrong: Iterable[str] = ()) -> dict[str, Any]:
+    """A mode with what other settings say, as far as that is stricter; ``found`` as :func:`read_mode` has it.
+
+    A sandbox confines then and lets no command run that would be asked about without it.
+
+    :param wrong: settings whose value is not known: the strictest is taken for what was meant.
+    """
+    made = dict(fields)
+    unsure = set(wrong)
+    if found.get("tool_permission") == "strict" or unsure & {"toolPermission", "preset"}:
+        made["tool_permission"] = "strict"
+    if found.get("agent") == "plan" or "agentMode" in unsure:
+        made["agent"] = "plan"
+    if not made.get("sandbox") and (found.get("sandbox") is True or "enableTerminalSandbox" in unsure):
+        made["sandbox"] = True
+        if made.get("tool_permission") == "proceed-in-sandbox":
+            made["tool_permission"] = "request-review"
+    return made
 
 
 def _choice(

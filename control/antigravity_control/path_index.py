@@ -85,16 +85,28 @@ def _on_drive(node: _Node, drive: str | None, *, any_drive: bool) -> Rule | None
     return node.rules.get(drive) or node.rules.get(None)
 
 
+def matched(place: Place, pattern: Place, *, folded: bool) -> bool:
+    """Whether a path with pattern characters may stand for ``place``, for a folder above it, or for something below."""
+    names, parts = (fold(each.parts) if folded else each.parts for each in (place, pattern))
+    return all(_fits(name, part) for name, part in zip(names, parts, strict=False))
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if name == pattern:
+        return True
+    # A dot at the beginning is matched by a dot only.
+    return (
+        any(char in pattern for char in "*?[")
+        and (not name.startswith(".") or pattern.startswith("."))
+        and fnmatchcase(name, pattern)
+    )
+
+
 def _matching(node: _Node, pattern: str) -> Iterator[_Node]:
     exact = node.children.get(pattern)
     if exact is not None:
         yield exact
     if any(char in pattern for char in "*?["):
         for name, child in node.children.items():
-            # A dot at the beginning is matched by a dot only.
-            if (
-                child is not exact
-                and (not name.startswith(".") or pattern.startswith("."))
-                and fnmatchcase(name, pattern)
-            ):
+            if child is not exact and _fits(name, pattern):
                 yield child

@@ -1,20 +1,41 @@
 """The decision itself.
 
-Owns: :func:`decide`, and what becomes of a question that nobody can answer. With a policy in the context what the call
-does counts (:class:`~antigravity_control.engine.Policy`), and rules by tool name beside it; without one the tool's
-name alone. Order: deny, ask, allow, default. The default asks: a call that no rule names needs a person.
+Owns: :class:`DecisionContext`, :func:`decide`, and what becomes of a question that nobody can answer. With a policy in
+the context what the call does counts (:class:`~antigravity_control.engine.Policy`), and rules by tool name beside it;
+without one the tool's name alone. Order: deny, ask, allow, default. The default asks: a call that no rule names needs a
+person.
 """
 
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
-from .decision import Call, Decision, DecisionContext, Verdict
+from .decision import Call, Decision, Verdict
+from .rules import Rules
+
+if TYPE_CHECKING:
+    from .engine import Policy
 
 _REASONS: Final[dict[str, tuple[Verdict, str]]] = {
     "deny": ("deny", "The rule `{rule}` denies this tool."),
     "ask": ("ask", "The rule `{rule}` asks about this tool."),
     "allow": ("allow", "The rule `{rule}` allows this tool."),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionContext:
+    """What a decision depends on beside the call.
+
+    :param rules: the rules by tool name in force.
+    :param headless: nobody can be asked; what would ask is then a soft denial.
+    :param policy: rules about what the call does, and the floor; none means that only the tool's name counts.
+    :param cwd: the folder that relative paths of the call start from; the policy's workspace when it is ``None``.
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    headless: bool = False
+    policy: "Policy | None" = None
+    cwd: str | None = None
 
 
 def decide(call: Call, context: DecisionContext) -> Decision:
@@ -42,11 +63,13 @@ def nobody_to_ask(call: Call, decision: Decision) -> Decision:
     A rule that asks stays in force beside one that allows, so the reason names what would really help.
     """
     if decision.source == "rule":
-        remedy = f"take the rule `{decision.rule}` away and allow `{call.name}`"
+        remedy = f"the rule `{decision.rule}` stands in the way"
     elif decision.remedies:
         remedy = "a rule under `permissions.allow` of the settings would allow it"
     elif decision.source == "default":
-        remedy = f"the rule `{call.name}` would allow it"
+        remedy = (
+            f"the rule `{call.name}` would allow it, among the rules by tool name that the host's approver was given"
+        )
     else:
         remedy = "run it where a person can answer"
     reason = f"`{call.name}` needs an approval and nobody can be asked here; {remedy}."

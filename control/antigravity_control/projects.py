@@ -21,6 +21,10 @@ PROJECT_LIMIT: Final = 1_000
 _VALUE_LIMIT: Final = 10_000
 
 
+class _TooManyError(Exception):
+    """Nobody can say whose grants these are."""
+
+
 def project_sources(home: str | os.PathLike[str], workspace: str | Sequence[str]) -> tuple[Source, ...]:
     """The grants of the projects whose folder is one of the workspace's, in the order of the files' names; before them
     the folder of all projects, which holds no rules itself but must not get new ones unasked.
@@ -37,7 +41,11 @@ def project_sources(home: str | os.PathLike[str], workspace: str | Sequence[str]
         return (_missing(folder, "the folder cannot be read"),)
     found = [read_file(folder / name, "project") for name in names[:PROJECT_LIMIT]]
     kept = [Source("project", file=str(folder))]
-    kept += [each for each in found if _is_unreadable(each) or _is_of(each.data, wanted)]
+    for each in found:
+        try:
+            kept += [each] if _is_unreadable(each) or _is_of(each.data, wanted) else []
+        except _TooManyError:
+            kept.append(_missing(Path(each.file or folder), "it holds more values than are looked through"))
     if len(names) > PROJECT_LIMIT:
         kept.append(_missing(folder, f"the folder has more than {PROJECT_LIMIT} projects"))
     return tuple(kept)
@@ -75,6 +83,7 @@ def _folders(data: Mapping[str, Any]) -> Iterator[str]:
             address = value.get("folderUri")
             if isinstance(address, str):
                 yield from files_of(address) if address.lower().startswith("file:") else (address,)
+    raise _TooManyError
 
 
 def _missing(folder: Path, reason: str) -> Source:

@@ -23,6 +23,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_./:-]{1,128}|\*")
 _PREFIXES: Final = {"!": "deny", "?": "ask"}
 
 
+def is_name(text: object) -> bool:
+    """Whether an entry of a list is a tool name or ``*``, without the prefix that lists do not have."""
+    return isinstance(text, str) and _NAME.fullmatch(text.strip()) is not None
+
+
 class RulesError(ValueError):
     """A rule is malformed.
 
@@ -64,6 +69,17 @@ class Rules:
                 raise RulesError(position, "a tool name or `*`, with `!` before it to deny or `?` to ask")
             sets[kind].add(name)
         return cls(*(frozenset(sets[kind]) for kind in ("allow", "ask", "deny")))
+
+    def __bool__(self) -> bool:
+        return bool(self.allow or self.ask or self.deny)
+
+    def __or__(self, other: "Rules") -> "Rules":
+        return Rules(self.allow | other.allow, self.ask | other.ask, self.deny | other.deny)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every tool that is named, without ``*``."""
+        return (self.allow | self.ask | self.deny) - {"*"}
 
     @classmethod
     def split(cls, lists: Mapping[str, Sequence[str]]) -> tuple["Rules", dict[str, list[str]]]:

@@ -2,9 +2,9 @@
 
 Owns: :class:`Source` (data of one scope), the three layouts in which grants are kept, and the bounded reading of the
 files that hold them. Nothing here raises for what a file says: what is wrong becomes a fault with its file, its place
-and its reason, and is left out; it never widens anything. Lists beside ``permissions`` instead of inside it are
-reported, not used. A key that stands twice is reported; the last one counts, as everywhere, but no deny and no ask is
-lost by it. Values never appear in a fault.
+and its reason, and is left out; it never widens anything: a fault says whether a deny or an ask may be lost by it. Keys
+that nobody reads are reported, not used (:mod:`antigravity_control.keys`). A key that stands twice is reported; the
+last one counts, as everywhere, but no deny and no ask is lost by it. Values never appear in a fault.
 
 Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings.globalPermissionGrants.{…}`` (shared),
 ``permissionGrants.permissionGrants.{…}`` (project).
@@ -12,28 +12,24 @@ Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from .grammar import Rule, RuleFault, notes, parse_rule
-from .modes import read_mode
+from .keys import CAREFUL_KEYS, LAYOUTS, MODE_KEYS, shown, unread
+from .malformed import why_no_json
+from .modes import read_mode, tightened
+from .rules import Rules, is_name
 from .scopes import KINDS, Kind, Origin, Scope
 
 FILE_LIMIT: Final = 4 * 1024 * 1024
 RULE_LIMIT: Final = 100_000
-_LAYOUTS: Final = (
-    ("permissions",),
-    ("userSettings", "globalPermissionGrants"),
-    ("permissionGrants", "permissionGrants"),
-)
 _RESTRICTING: Final = ("deny", "ask")
 _REPEATED_LIMIT: Final = 100
-#: Keys that may be shown; another one may hold anything.
-_NAME: Final = re.compile(r"[\w.:/-]{1,64}")
+_STRICTEST: Final = "; until it is mended the strictest counts"
 #: Scopes whose settings may change the mode, the first that says something wins. Grants of a project or of all
 #: surfaces are grants only: they cannot switch questions off.
 _MODE_SCOPES: Final[tuple[Scope, ...]] = ("plugin", "global")
@@ -43,14 +39,20 @@ _MODE_SCOPES: Final[tuple[Scope, ...]] = ("plugin", "global")
 class Source:
     """Settings of one scope.
 
-    :param data: the parsed object. :param file: where it was read, for messages.
+    :param data: the parsed object. :param file: where it was read; a write there is asked about in every mode.
     :param faults: what was wrong with the file as a whole.
+    :param names: its lists may hold plain tool names beside rules, as those of this plugin's settings do.
+    :param modes: what its settings do to the mode: ``set`` it, ``tighten`` it and nothing else, or ``none``.
+    :param kept: it holds no rules: ``file`` is a file or folder that must not change unasked all the same.
     """
 
     scope: Scope
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     file: str | None = None
     faults: tuple[RuleFault, ...] = ()
+    names: bool = False
+    modes: Literal["set", "tighten", "none"] = "set"
+    kept: bool = False
 
 
 def read_file(path: str | os.PathLike[str], scope: Scope) -> Source:
@@ -59,6 +61,8 @@ def read_file(path: str | os.PathLike[str], scope: Scope) -> Source:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
+        if os.path.islink(name):
+            return _unreadable(scope, name, "this is a link that leads nowhere")
         return Source(scope, file=name)
     except (OSError, ValueError):
         return _unreadable(scope, name, "the file cannot be opened")
@@ -74,8 +78,8 @@ def read_file(path: str | os.PathLike[str], scope: Scope) -> Source:
         return _unreadable(scope, name, f"the file has more than {FILE_LIMIT} bytes")
     try:
         data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=joined)
-    except (ValueError, RecursionError):
-        return _unreadable(scope, name, "the file is not JSON")
+    except (ValueError, RecursionError) as error:
+        return _unreadable(scope, name, f"the file {why_no_json(raw, error)}")
     if not isinstance(data, dict):
         return _unreadable(scope, name, "expected a JSON object")
     return Source(scope, data, name, repeated(data, scope, name))
@@ -113,8 +117,7 @@ def repeated(data: Mapping[str, Any], scope: Scope, file: str | None) -> tuple[R
             waiting.extend((f"{place}[{number}]", each) for number, each in enumerate(value))
         if not isinstance(value, dict):
             continue
-        names = {key: key if _NAME.fullmatch(str(key)) else "(a key)" for key in value}
-        below = {key: f"{place}.{name}" if place else str(name) for key, name in names.items()}
+        below = {key: f"{place}.{shown(str(key))}" if place else shown(str(key)) for key in value}
         waiting.extend((below[key], each) for key, each in reversed(value.items()))
         found.extend(
             RuleFault(file, below[key], "this key stands more than once in its object; the last one counts", scope,
@@ -150,7 +153,7 @@ def rules_of(source: Source) -> tuple[list[Rule], list[RuleFault]]:
     """The rules of a source, and everything that is wrong with it."""
     rules: list[Rule] = []
     faults = list(source.faults)
-    for layout in _LAYOUTS:
+    for layout in LAYOUTS:
         place = ".".join(layout)
         table: object = source.data
         for key in layout:
@@ -159,25 +162,34 @@ def rules_of(source: Source) -> tuple[list[Rule], list[RuleFault]]:
             for kind in KINDS:
                 _list(source, table.get(kind), kind, f"{place}.{kind}", rules, faults)
         elif table is not None:
-            faults.append(RuleFault(source.file, place, "expected an object with allow, ask and deny", source.scope))
-    faults.extend(
-        RuleFault(source.file, kind, f"has no effect here; expected `permissions.{kind}`", source.scope)
-        for kind in KINDS
-        if isinstance(source.data.get(kind), list)
-    )
-    return rules, faults
+            reason = "expected an object with allow, ask and deny"
+            faults.append(RuleFault(source.file, place, reason, source.scope, loses=bool(table)))
+    return rules, [*faults, *unread(source.data, source.scope, source.file)]
+
+
+def names_of(source: Source) -> Rules:
+    """The plain tool names in the lists of a source, where it may have some."""
+    table = source.data.get("permissions") if source.names else None
+    found = {}
+    for kind in KINDS:
+        texts = table.get(kind) if isinstance(table, Mapping) else None
+        every = texts[:RULE_LIMIT] if isinstance(texts, (list, tuple)) else ()
+        found[kind] = frozenset(text.strip() for text in every if is_name(text))
+    return Rules(found["allow"], found["ask"], found["deny"])
 
 
 def parse_list(
-    texts: Iterable[object], kind: Kind, scope: Scope, place: str, file: str | None = None
+    texts: Iterable[object], kind: Kind, scope: Scope, place: str, file: str | None = None, *, names: bool = False
 ) -> tuple[list[Rule], list[RuleFault]]:
-    """Rules of one list."""
+    """Rules of one list. :param names: it may hold plain tool names, which are passed over here."""
     rules: list[Rule] = []
     faults: list[RuleFault] = []
     for index, text in enumerate(texts):
+        if names and is_name(text):
+            continue
         found = parse_rule(text, kind, Origin(scope, f"{place}[{index}]", file))
         if isinstance(found, RuleFault):
-            faults.append(found)
+            faults.append(replace(found, loses=kind != "allow"))
             continue
         rules.append(found)
         note = notes(found)
@@ -191,42 +203,59 @@ def mode_of(sources: Iterable[Source]) -> tuple[dict[str, Any], list[RuleFault]]
     fields: dict[str, Any] = {}
     faults: list[RuleFault] = []
     ordered = sorted(
-        (each for each in sources if each.scope in _MODE_SCOPES), key=lambda each: _MODE_SCOPES.index(each.scope)
+        (each for each in sources if each.scope in _MODE_SCOPES),
+        key=lambda each: (each.modes != "set", _MODE_SCOPES.index(each.scope)),
     )
     for source in ordered:
         found, wrong = read_mode(source.data)
-        fields = {**found, **fields}
+        if source.modes == "set":
+            fields = {**found, **fields}
+        elif source.modes == "tighten":
+            fields = tightened(fields, found, [place for place, _ in wrong])
+            wrong = tuple((key, f"{why}{_STRICTEST if key in CAREFUL_KEYS else ''}") for key, why in wrong)
+        else:
+            wrong = tuple(
+                (key, "sets no mode here; the rules of this file count") for key in MODE_KEYS if key in source.data
+            )
         faults.extend(RuleFault(source.file, place, reason, source.scope) for place, reason in wrong)
     return fields, faults
 
 
-def trusted_folders(sources: Iterable[Source]) -> tuple[tuple[str, ...] | None, list[RuleFault]]:
-    """The folders that ``trustedWorkspaces`` names; ``None`` when no source has the setting. A value that is no list
-    names nothing, so that nothing is trusted."""
-    folders: list[str] | None = None
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The folders that ``trustedWorkspaces`` names. :param file: the last file that has the setting, if it is one."""
+
+    folders: tuple[str, ...]
+    file: str | None
+
+
+def trusted_folders(sources: Iterable[Source]) -> tuple[Trust | None, list[RuleFault]]:
+    """Which folders are trusted; ``None`` when no source has the setting. A value that is no list names nothing, so
+    that nothing is trusted."""
+    trust: Trust | None = None
     faults: list[RuleFault] = []
     for source in sources:
         value = source.data.get("trustedWorkspaces")
-        if source.scope not in _MODE_SCOPES or value is None:
+        if source.scope not in _MODE_SCOPES or source.modes == "none" or value is None:
             continue
-        folders = folders or []
-        if isinstance(value, list):
-            folders.extend(each for each in value if isinstance(each, str) and each.strip())
-        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+        good = [each for each in value if isinstance(each, str) and each.strip()] if isinstance(value, list) else []
+        trust = Trust((*(trust.folders if trust is not None else ()), *good), source.file)
+        if not isinstance(value, list) or len(good) != len(value):
             faults.append(RuleFault(source.file, "trustedWorkspaces", "expected a list of folders", source.scope))
-    return (None if folders is None else tuple(folders)), faults
+    return trust, faults
 
 
 def _list(source: Source, texts: object, kind: Kind, place: str, rules: list[Rule], faults: list[RuleFault]) -> None:
     if texts is None:
         return
     if not isinstance(texts, (list, tuple)):
-        faults.append(RuleFault(source.file, place, "expected a list of rules", source.scope))
+        loses = kind != "allow" and bool(texts)
+        faults.append(RuleFault(source.file, place, "expected a list of rules", source.scope, loses=loses))
         return
     if len(texts) > RULE_LIMIT:
         reason = f"a list has at most {RULE_LIMIT} rules; those after them are missing"
         faults.append(RuleFault(source.file, place, reason, source.scope, "unreadable"))
-    found, wrong = parse_list(texts[:RULE_LIMIT], kind, source.scope, place, source.file)
+    found, wrong = parse_list(texts[:RULE_LIMIT], kind, source.scope, place, source.file, names=source.names)
     rules.extend(found)
     faults.extend(wrong)
 

@@ -26,6 +26,16 @@ RUNNERS: Final = _names(
     "ssh docker podman kubectl nsenter chroot unshare flock ionice taskset chrt script strace ltrace gdb find fd npx",
     "bunx uvx pipx uv make vim vi nvim emacs ex ed",
 )
+#: Programs that read, and that write or delete, whatever files they are given: a rule for the bare name is a rule for
+#: every file.
+READERS: Final = _names(
+    "cat tac bat batcat less more most head tail nl od xxd hexdump strings base64 base32 cut sort uniq comm paste join",
+    "diff cmp grep egrep fgrep rg ag ack zcat zless xzcat jq yq",
+)
+WRITERS: Final = _names(
+    "cp mv rm rmdir tee dd ln link unlink install rsync scp shred truncate tar zip unzip gzip gunzip bzip2 xz zstd 7z",
+    "patch chmod chown chgrp",
+)
 _SUBCOMMANDS: Final = _names(
     "git npm pnpm yarn pip pip3 cargo go gh gcloud aws az systemctl apt apt-get brew dotnet terraform helm rustup",
     "composer bundle mvn gradle dart flutter",

@@ -4,7 +4,8 @@ Owns: validation of what a host or a person configured, and the one place where 
 Never: shows a value in an error, since ``env`` may hold secrets; the message names the field and what was expected.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -95,6 +96,18 @@ _AGENT: Final = ("engine", "command", "args", "env", "auth_method")
 _ATTRIBUTES: Final = dict(zip(Settings.__struct_encode_fields__, Settings.__struct_fields__, strict=True))
 
 
+#: Keys that may be shown; another one may hold anything.
+_NAME: Final = re.compile(r"[\w.:/-]{1,64}")
+#: What the types of the schema are to a person.
+_TYPES: Final = {
+    "array": "a list (array)",
+    "object": "an object",
+    "string": "a text (string)",
+    "integer": "a whole number (integer)",
+    "boolean": "true or false",
+}
+
+
 def _validate(given: Mapping[str, Any]) -> None:
     import fastjsonschema
 
@@ -113,14 +126,35 @@ def _validator() -> Callable[[dict[str, Any]], Any]:
 
 def _explain(error: Any, given: Mapping[str, Any]) -> str:
     properties = manifest().settings["properties"]
-    if error.rule == "additionalProperties" and len(error.path) == 1:
-        unknown = ", ".join(sorted(key for key in given if key not in properties))
-        return f"Unknown setting: {unknown}. Known settings: {', '.join(properties)}."
-    field = ".".join(str(part) for part in error.path[1:]) or "settings"
+    if error.rule == "additionalProperties":
+        return _unknown(error.path[1:], error.value if len(error.path) > 1 else given, properties)
+    field = error.path[1] if len(error.path) > 1 else "settings"
+    for part in error.path[2:]:
+        field += f"[{part}]" if str(part).isdigit() else f".{part}"
     expected = {
-        "type": f"a value of type {error.rule_definition}",
-        "enum": f"one of {error.rule_definition}",
+        "type": _TYPES.get(str(error.rule_definition), f"a value of type {error.rule_definition}"),
+        "enum": f"one of {', '.join(f'`{each}`' for each in error.definition.get('enum', ()))}",
         "minimum": f"at least {error.rule_definition}",
         "maximum": f"at most {error.rule_definition}",
     }.get(error.rule, f"a value that meets `{error.rule}`")
+    if str(field).startswith("permissions.") and error.rule == "type":
+        expected = "a list of rules" if error.rule_definition == "array" else "a rule, as text"
     return f"Setting `{field}` is not valid: expected {expected}."
+
+
+def _unknown(place: Sequence[str], given: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """The message for keys that nobody reads."""
+    # Late: only a mistake needs it.
+    from difflib import get_close_matches
+
+    known = settings
+    for part in place:
+        known = known[part].get("properties", {})
+    before = "".join(f"{part}." for part in place)
+    unknown = sorted(str(key) for key in given if key not in known)
+    texts = []
+    for key in unknown:
+        near = get_close_matches(key[:64], known, n=1, cutoff=0.7)
+        shown = f"`{before}{key}`" if _NAME.fullmatch(key) else "a key that is no name"
+        texts.append(shown + (f" (did you mean `{before}{near[0]}`?)" if near else ""))
+    return f"Unknown setting: {', '.join(texts)}. Known settings: {', '.join(f'{before}{name}' for name in known)}."

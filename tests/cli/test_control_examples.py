@@ -74,13 +74,13 @@ def test_an_example_fails_exactly_when_the_answer_is_another_one(
     assert done.returncode == (0 if problem is None else 1)
     assert done.stderr == ""
     if problem is None:
-        assert one_line(done.stdout) == "ok: 1 examples, 0 failed"
+        assert one_line(done.stdout) == "ok: 1 example, 0 failed"
     else:
         place, reason, *_, summary = done.stdout.splitlines()
         assert place.startswith(f"FAIL examples.{expected}[0] ")
         assert reason.strip().startswith(problem)
         assert ": " in reason.strip().removeprefix(problem)
-        assert summary == "FAILED: 1 examples, 1 failed"
+        assert summary == "FAILED: 1 example, 1 failed"
     *shown, end = events(run_on(capsys, tmp_path, {expected: [item]}, "--json").stdout)
     assert [(event["event"], event["ok"]) for event in shown] == [("example", problem is None)]
     assert (end["ok"], end["examples"], end["failed"]) == (problem is None, 1, int(problem is not None))
@@ -130,7 +130,7 @@ def test_a_malformed_rule_fails_although_every_example_holds(
     done = run_on(capsys, tmp_path, {"ask": ["command: ls"]}, rules={"deny": ["command rm"]})
     assert done.returncode == 1
     assert "permissions.deny[0]" in done.stdout
-    assert done.stdout.endswith("FAILED: 1 examples, 0 failed, 1 faults\n")
+    assert done.stdout.endswith("FAILED: 1 example, 0 failed, 1 fault\n")
 
 
 def test_other_settings_files_can_be_tested_from_beside(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -180,8 +180,9 @@ def test_lists_at_the_wrong_place_are_errors() -> None:
     found = lint([Source("global", data)])
     assert [(flaw.level, flaw.kind, flaw.place) for flaw in found] == [
         ("error", "misplaced", "allow"),
-        ("error", "misplaced", "permissions.Deny"),
-        ("error", "misplaced", "permissions.allowed"),
+        ("error", "unknown", "permissions.Deny"),
+        ("error", "unknown", "permissions.allowed"),
+        ("error", "unknown", "permissions.note"),
     ]
 
 
@@ -204,7 +205,7 @@ def test_a_key_that_stands_twice_is_an_error(
     assert done.returncode == 1
     found, summary = done.stdout.splitlines()
     assert found.startswith(f"error repeated: {path}, permissions: this key stands more than once")
-    assert summary.startswith("1 errors, 0 warnings; 1 rules in ")
+    assert summary.startswith("1 error, 0 warnings; 1 rule in ")
     done = call_cli(capsys, "control", "check", "command", "rm x", "--settings", str(path))
     assert (done.returncode, "this key stands more than once" in one_line(done.stderr)) == (11, True)
 
@@ -242,7 +243,7 @@ def test_files_are_in_force_together(tmp_path: Path) -> None:
     dead, summary = done.stdout.splitlines()
     assert dead.startswith(f"error dead: {mine}, permissions.allow[0] `command(git push)`: `command(git)` denies")
     assert f"({shared}, userSettings.globalPermissionGrants.deny[0])" in dead
-    assert summary.startswith("1 errors, 0 warnings; 2 rules in ")
+    assert summary.startswith("1 error, 0 warnings; 2 rules in ")
 
 
 @pytest.mark.parametrize(

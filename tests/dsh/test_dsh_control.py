@@ -143,6 +143,23 @@ def test_a_sidecar_that_cannot_be_asked_leaves_it_to_a_person_or_denies(dsh: Dsh
             assert not made.exists()
 
 
+def test_what_holds_the_rules_of_the_host_is_not_changed_unasked_in_any_mode(dsh: Dsh) -> None:
+    places = {"rules": dsh.profile("sdk") / "made.txt", "work": dsh.workspace / "made.txt"}
+    script = [
+        {
+            "when": {"user": f"use {name}", "round": 0},
+            "calls": [{"name": "bash", "arguments": {"command": f"touch {place}", "description": "make it"}}],
+        }
+        for name, place in places.items()
+    ]
+    settings = {"toolPermission": "always-proceed", "permissions": {"allow": ["*", "command(touch)", "write_file(*)"]}}
+    dsh.ready("sdk", [*script, {"text": "it said {{result.1}}"}], *ASKING, control=True, **settings)
+    with sdk(dsh) as host:
+        host.run("use work", "t1")
+        host.run("use rules", "t2")
+    assert {name: place.exists() for name, place in places.items()} == {"rules": False, "work": True}
+
+
 REWRITES = [
     pytest.param({"deny": ["command(touch)"]}, False, id="denied"),
     pytest.param({}, False, id="asked about"),

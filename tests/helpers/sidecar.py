@@ -245,12 +245,18 @@ def check(name: str, value: Any) -> None:
 
 @asynccontextmanager
 async def sidecar(
-    settings: Json | Settings | None = None, argv: Sequence[str] = SIDECAR, **options: Any
+    settings: Json | Settings | None = None,
+    argv: Sequence[str] = SIDECAR,
+    introduced: Json | None = None,
+    **options: Any,
 ) -> AsyncIterator[Host]:
-    """A sidecar that has been introduced; ended by the end of its input, with exit code 0."""
+    """A sidecar that has been introduced; ended by the end of its input, with exit code 0.
+
+    :param introduced: more of what ``initialize`` says.
+    """
     host = await Host.start(argv, **options)
     try:
-        await host.initialize(settings)
+        await host.initialize(settings, **(introduced or {}))
         yield host
     finally:
         await host.aclose()

@@ -264,6 +264,50 @@ async def test_what_is_not_clearly_allowed_does_not_run_and_the_model_is_told(be
     assert decided.decision == "deny"
 
 
+class Refusing(Probe):
+    """A tool that knows what it cannot do."""
+
+    def refusal(self, arguments: dict[str, Any], context: ToolContext) -> object:
+        if arguments.get("fails"):
+            raise OSError("hunter2")
+        return arguments.get("why")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"), [({"why": "Not here."}, 0), ({}, 1), ({"why": ""}, 1), ({"why": 7}, 1), ({"fails": 1}, 1)]
+)
+async def test_nobody_is_asked_about_what_a_tool_says_it_cannot_do(
+    bench: Bench, arguments: dict[str, Any], asked: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    questions: list[ApprovalRequest] = []
+
+    class Yes:
+        async def decide(self, request: ApprovalRequest) -> Decision:
+            questions.append(request)
+            return Decision("allow", "yes", "person")
+
+    probe = Refusing("t", lambda arguments, context: ToolResult.of("ran"))
+    bench.host.ctx.tools.register(probe)
+    loop = bench.loop([*call("t", json.dumps(arguments)), done("tool-calls")], [*text("ok"), done()], approver=Yes())
+    await loop.run("go")
+    assert (len(questions), len(probe.runs)) == (asked, asked)
+    (decided,) = bench.of(ToolDecided)
+    if not asked:
+        assert (decided.decision, decided.soft, decided.remedies) == ("deny", False, ())
+        assert bench.results(1)[0][1] == "The host denied this call. Not here."
+    assert "hunter2" not in caplog.text
+
+
+async def test_without_an_approver_nobody_is_there_to_be_asked(bench: Bench) -> None:
+    bench.adapter = ScriptedAdapter([*call("t"), done("tool-calls")], [*text("ok"), done()])
+    bench.host.ctx.llm.register_adapter(["scripted"], bench.adapter)
+    probe = bench.tool("t", lambda arguments, context: ToolResult.of("ran"))
+    loop = AgentLoop(bench.host.ctx, model=ModelChoice("scripted", "small"), workspace=bench.place)
+    assert (await loop.run("go")).kind == "stop"
+    assert probe.runs == []
+    assert "nobody can be asked here" in bench.results(1)[0][1]
+
+
 async def test_nobody_answering_in_time_is_a_denial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antigravity_acp.host._calls.APPROVAL_TIMEOUT_S", 0.05)
 

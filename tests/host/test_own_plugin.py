@@ -92,6 +92,25 @@ async def test_an_invalid_setting_names_the_field_and_registers_nothing(
         assert routes(host) == []
 
 
+@pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        ({"control": True, "permissions": {"deny": ["command(git push"]}}, "`permissions.deny[0]` is not valid"),
+        ({"timeoutMs": "hunter2"}, "timeoutMs"),
+    ],
+)
+async def test_who_chooses_the_default_model_of_a_plugin_that_refused_its_settings_is_told_so(
+    config: dict[str, Any], place: str
+) -> None:
+    async with Host({ID: config}) as host:
+        await host.start(Selection(only=frozenset({ID})))
+        with pytest.raises(LlmError) as caught:
+            host.choose_model()
+    assert caught.value.code == "INVALID_SETTINGS"
+    assert place in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
 async def test_a_route_that_is_taken_leaves_the_first_owner_and_no_adapter_behind() -> None:
     async with Host() as host:
         first = ScriptedAdapter()

@@ -5,15 +5,18 @@ Owns: reading of settings in JSON and YAML, and the one policy of a command line
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from antigravity_acp.governing.sources import default_rules_file, own_rules, project_rules, sources_of
+from antigravity_acp.governing.sources import check_rules, sources_of
 from antigravity_acp.settings import Settings
-from antigravity_control import Policy, RuleFault, Scope, Source, read_file
+from antigravity_control import Policy, RuleFault, Scope, Source, read_file, standard_sources
+from antigravity_control.malformed import why_no_yaml
 from antigravity_control.settings import FILE_LIMIT, joined, repeated
 
 from .failures import SETUP, CliError
+from .options import AgentFlags
 
 _YAML: Final = (".yaml", ".yml")
 
@@ -41,7 +44,16 @@ def load(path: str) -> Source:
         scope = "project"
     elif "userSettings" in found.data:
         scope = "shared"
-    return Source(scope, found.data, os.path.abspath(path), found.faults)
+    file = os.path.abspath(path)
+    # A list of this plugin's settings may hold plain tool names; the vendor's program knows none.
+    names = scope == "global" and not _is_theirs(file)
+    return Source(scope, found.data, file, tuple(replace(each, scope=scope) for each in found.faults), names=names)
+
+
+def _is_theirs(file: str) -> bool:
+    home = home_folder()
+    theirs = standard_sources(home) if home is not None else ()
+    return any(os.path.realpath(each.file or "") == os.path.realpath(file) for each in theirs)
 
 
 def _load_yaml(path: str) -> Source:
@@ -61,8 +73,8 @@ def _load_yaml(path: str) -> Source:
             data = _parsed(raw)
     except OSError:
         reason = "the file cannot be read"
-    except (yaml.YAMLError, ValueError, RecursionError):
-        reason = "the file is not YAML"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = f"the file {why_no_yaml(error)}"
     if reason is None and not isinstance(data, dict):
         reason = "expected an object"
     if reason is not None:
@@ -98,26 +110,34 @@ def _head(path: str) -> bytes:
         return file.read(FILE_LIMIT + 1)
 
 
-def sources(files: Sequence[str], workspace: str | None = None) -> list[Source]:
-    """The settings of ``files``, else those that hold in the Python host with its settings left alone: the rules that a
-    person wrote with an answer, the vendor's files, and the grants of the workspace's project.
+def sources(files: Sequence[str], workspace: str | None = None, plugin: str | None = None) -> list[Source]:
+    """The settings of ``files``, else those that hold in the Python host: its settings, the rules that a person wrote
+    with an answer, the vendor's files, and the grants of the workspace's project.
 
     :param workspace: a folder, relative to this one; this one when ``None``.
-    :raises CliError: ``INVALID_SETTINGS``, as :func:`load`.
+    :param plugin: a file with the plugin's settings, as ``chat --settings`` takes it; its settings are left alone when
+        ``None``.
+    :raises CliError: ``INVALID_SETTINGS``, as :func:`load`; ``USAGE``. :raises LlmError: the plugin's settings are not
+        valid.
     """
+    if files and plugin is not None:
+        raise CliError("USAGE", "--plugin goes with the files where the host looks; name no other files with it.")
     if files:
         return [load(file) for file in files]
     home = home_folder()
     if home is None:
         return []
-    settings = Settings.from_mapping()
-    found = sources_of(settings, own_rules(settings), Path(home), default_rules_file())
-    return [*found, *project_rules(Path(home), os.path.abspath(workspace or os.curdir))]
+    flags = AgentFlags(engine=None, command=None, args=(), script=None, settings_file=plugin)
+    settings = Settings.from_mapping(flags.settings())
+    check_rules(settings)
+    named = [os.path.abspath(plugin)] if plugin is not None else []
+    return list(sources_of(settings, os.path.abspath(workspace or os.curdir), home=Path(home), settings_files=named))
 
 
 def read_from(found: Iterable[Source]) -> list[str]:
-    """The files among ``found`` that are there."""
-    return [source.file for source in found if source.file is not None and os.path.isfile(source.file)]
+    """The files among ``found`` that are there and hold rules."""
+    files = [source.file for source in found if source.file is not None and not source.kept]
+    return [file for file in dict.fromkeys(files) if os.path.isfile(file)]
 
 
 def whole(found: Iterable[RuleFault]) -> None:
@@ -130,13 +150,15 @@ def whole(found: Iterable[RuleFault]) -> None:
             raise CliError("INVALID_SETTINGS", f"Rules cannot be read, so nothing is decided: {fault}.", status=SETUP)
 
 
-def policy(files: Sequence[str], workspace: str | None, *, headless: bool) -> tuple[Policy, list[str]]:
+def policy(
+    files: Sequence[str], workspace: str | None, plugin: str | None = None, *, headless: bool
+) -> tuple[Policy, list[str]]:
     """The policy in force, and the files that its rules come from.
 
-    :param workspace: a folder, relative to this one; this one when ``None``.
-    :raises CliError: ``INVALID_SETTINGS``: rules are missing.
+    :param workspace: a folder, relative to this one; this one when ``None``. :param plugin: as :func:`sources`.
+    :raises CliError: ``INVALID_SETTINGS``: rules are missing. :raises LlmError: as :func:`sources`.
     """
-    found = sources(files, workspace)
+    found = sources(files, workspace, plugin)
     made = Policy.compile(
         found,
         workspace=os.path.abspath(workspace or os.curdir),

@@ -5,7 +5,7 @@ the engine: which file a rule stands in makes no difference. Reads files, and lo
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os.path import abspath
 from typing import Final, Literal
@@ -13,20 +13,22 @@ from typing import Final, Literal
 from antigravity_control import Policy, Rule, RuleFault, Source
 from antigravity_control.actions import FILE_ACTIONS, LINE_ACTIONS
 from antigravity_control.floor import check
-from antigravity_control.grammar import Regex
+from antigravity_control.grammar import Regex, notes
 from antigravity_control.hosts import Host
 from antigravity_control.paths import Paths
+from antigravity_control.rules import is_name
 from antigravity_control.scopes import KINDS
-from antigravity_control.settings import rules_of
+from antigravity_control.settings import names_of, rules_of
 from antigravity_control.shell.names import fold_name
 from antigravity_control.shell.wrappers import ALIASES, WRAPPERS
-from antigravity_control.suggest import RUNNERS
+from antigravity_control.suggest import READERS, RUNNERS, WRITERS
+from antigravity_control.tools import TOOLS
 
-from ._control import one_line
+from ._control import guarded, one_line
 from ._control_files import home_folder, read_from, sources
 from ._control_reach import ANY, Reach, plain_first
-from .failures import FAILED, CliError
-from .output import JsonLines
+from .failures import FAILED
+from .output import JsonLines, count
 
 #: Relative paths start from here where no workspace is given; no real path lies below it.
 _NOWHERE: Final = "/.workspace-not-given"
@@ -50,8 +52,8 @@ Level = Literal["error", "warning"]
 class Flaw:
     """One thing to mend.
 
-    :param kind: ``unreadable``, ``malformed``, ``misplaced``, ``repeated``, ``inert``, ``old-style``, ``glob``,
-        ``dead``, ``duplicate``, ``shadowed``, ``relative``, ``floor`` or ``wide-open``.
+    :param kind: ``unreadable``, ``malformed``, ``misplaced``, ``unknown``, ``repeated``, ``inert``, ``old-style``,
+        ``glob``, ``dead``, ``duplicate``, ``shadowed``, ``relative``, ``floor``, ``wide-open`` or ``unknown-tool``.
     :param place: as in ``permissions.allow[2]``. :param rule: as it is written, when it could be read.
     """
 
@@ -63,35 +65,31 @@ class Flaw:
     text: str
 
 
-def run_lint(files: Sequence[str], workspace: str | None, *, strict: bool, as_json: bool) -> int:
+def run_lint(files: Sequence[str], workspace: str | None, plugin: str | None, *, strict: bool, as_json: bool) -> int:
     """Look and show. :returns: 1 when there is an error, or with ``strict`` any flaw.
 
     :raises CliError: ``INVALID_SETTINGS``: a file that was named is not there.
     """
-    try:
-        found = sources(files, workspace)
-    except CliError as error:
-        if as_json:
-            JsonLines().show({"event": "error", "code": error.code, "message": error.message})
-        raise
+    found = guarded(lambda: sources(files, workspace, plugin), as_json=as_json)
     flaws = lint(found, workspace=workspace, home=home_folder())
     errors = sum(flaw.level == "error" for flaw in flaws)
     read = read_from(found)
-    count = sum(len(rules_of(source)[0]) for source in found)
+    rules = sum(len(rules_of(source)[0]) + len(_entries(source)) for source in found)
     good = not errors and not (strict and flaws)
     if as_json:
         for flaw in flaws:
             JsonLines().show({"event": "flaw", **asdict(flaw)})
         warnings = len(flaws) - errors
         JsonLines().show(
-            {"event": "end", "ok": good, "errors": errors, "warnings": warnings, "rules": count, "files": read}
+            {"event": "end", "ok": good, "errors": errors, "warnings": warnings, "rules": rules, "files": read}
         )
     else:
         for flaw in flaws:
             rule = f" `{flaw.rule}`" if flaw.rule is not None else ""
             print(one_line(f"{flaw.level} {flaw.kind}: {flaw.file or '-'}, {flaw.place}{rule}: {flaw.text}"))
         where = ", ".join(read) or "no file: none is where the host looks"
-        print(one_line(f"{errors} errors, {len(flaws) - errors} warnings; {count} rules in {where}"))
+        faults = f"{count(errors, 'error')}, {count(len(flaws) - errors, 'warning')}"
+        print(one_line(f"{faults}; {count(rules, 'rule')} in {where}"))
     return 0 if good else FAILED
 
 
@@ -105,7 +103,7 @@ def lint(found: Sequence[Source], *, workspace: str | None = None, home: str | N
     rules = [rule for source in found for rule in rules_of(source)[0]]
     placed = {(rule.origin.file, rule.origin.place): rule for rule in rules}
     flaws = [_of_fault(fault, placed) for fault in ruled.faults]
-    flaws.extend(_misnamed(found))
+    flaws.extend(flaw for source in found for flaw in _names(source))
     odd = {(flaw.file, flaw.place) for flaw in flaws}
     for rule in rules:
         mine = list(_alone(rule, workspace=workspace, home=home))
@@ -123,19 +121,29 @@ def _of_fault(fault: RuleFault, rules: Mapping[tuple[str | None, str], Rule]) ->
     if fault.effect == "ignored" and fault.place in KINDS:
         kind = "misplaced"
     rule = rules.get((fault.file, fault.place))
-    return Flaw("error", kind, fault.file, fault.place, rule.text if rule is not None else None, fault.reason)
+    return Flaw("error", kind, fault.file, fault.place, rule.text if rule is not None else None, fault.told)
 
 
-def _misnamed(found: Iterable[Source]) -> Iterator[Flaw]:
-    """Lists of rules under a name that nobody reads."""
-    for source in found:
-        table = source.data.get("permissions")
-        for key in table if isinstance(table, Mapping) else ():
-            likely = str(key).strip().lower().removesuffix("ed").removesuffix("s")
-            if key not in KINDS and (likely in KINDS or likely == "deni"):
-                meant = "deny" if likely == "deni" else likely
-                reason = f"nobody reads this list; expected `permissions.{meant}`"
-                yield Flaw("error", "misplaced", source.file, f"permissions.{key}", None, reason)
+def _entries(source: Source) -> list[tuple[str, str, str]]:
+    """The plain tool names of a source: list, place and name of each."""
+    table = source.data.get("permissions") if names_of(source) else None
+    return [
+        (kind, f"permissions.{kind}[{number}]", text.strip())
+        for kind in KINDS
+        for number, text in enumerate((isinstance(table, Mapping) and table.get(kind)) or ())
+        if is_name(text)
+    ]
+
+
+def _names(source: Source) -> Iterator[Flaw]:
+    """Rules by tool name that do nothing, or everything."""
+    for kind, place, name in _entries(source):
+        if name == "*" and kind == "allow":
+            reason = "every tool is allowed that no rule speaks about"
+            yield Flaw("warning", "wide-open", source.file, place, name, reason)
+        elif name != "*" and name not in TOOLS and not name.startswith(("browser_", "mcp__")):
+            reason = f"no tool that is known here has this name; a rule about a command is `command({name})`"
+            yield Flaw("warning", "unknown-tool", source.file, place, name, reason)
 
 
 def _alone(rule: Rule, *, workspace: str | None, home: str | None) -> Iterator[Flaw]:
@@ -146,6 +154,8 @@ def _alone(rule: Rule, *, workspace: str | None, home: str | None) -> Iterator[F
         spelled = rule.parsed
         if not spelled.startswith(("/", "~", "\\")) and not re.match(r"[A-Za-z]:", spelled):
             reason = "the path is relative, so it is another one in each workspace"
+            if rule.kind != "allow":
+                reason += f"; it is about `{spelled}` at its top, neither one in a folder below nor longer names"
             if rule.origin.scope != "project":
                 yield _flaw("warning", "relative", rule, reason)
     if rule.kind == "allow" and rule.action in LINE_ACTIONS and isinstance(rule.parsed, tuple):
@@ -160,17 +170,9 @@ def _alone(rule: Rule, *, workspace: str | None, home: str | None) -> Iterator[F
 
 def _line(rule: Rule, words: tuple[str, ...]) -> Iterator[Flaw]:
     target = rule.target.strip()
-    if len(words) > 1 and words[-1] == "*":
-        shorter = f"{rule.action}({' '.join(words[:-1])})"
-        reason = f"`*` is no wildcard here; `{shorter}` covers every command that begins so"
-        yield _flaw("error", "glob", rule, reason)
-    elif words[-1].endswith(":*"):
-        shorter = f"{rule.action}({target.removesuffix(':*')})"
-        reason = f"`:*` is no wildcard here; `{shorter}` covers every command that begins so"
-        yield _flaw("error", "glob", rule, reason)
-    elif _QUOTED.search(target):
+    if notes(rule) is not None or _QUOTED.search(target):
         return
-    elif _PATTERN.search(target):
+    if _PATTERN.search(target):
         reason = f"this is the old notation; `{rule.action}(regex:{target})` is a pattern for each word"
         yield _flaw("error", "old-style", rule, reason)
     elif "**" in words[-1] or "*" in words[0]:
@@ -196,7 +198,9 @@ def _wide(rule: Rule, home: str | None) -> str | None:
         return _runs(first) if first is not None and rest else None
     if isinstance(parsed, tuple):
         bare = all(word.startswith("-") for word in parsed[1:])
-        return _runs(parsed[0]) if bare and _is_runner(parsed[0]) else None
+        if bare and _is_runner(parsed[0]):
+            return _runs(parsed[0])
+        return _reaches(fold_name(parsed[0])) if bare else None
     if isinstance(parsed, Host):
         single = not parsed.address and len(parsed.labels) == 1 and parsed.labels[0] not in _NAMED_HOSTS
         return "this is a top level domain, with every host below it" if single else None
@@ -214,14 +218,27 @@ def _runs(name: str) -> str:
     return f"`{name}` runs whatever it is given; allow the exact line instead"
 
 
+def _reaches(name: str) -> str | None:
+    """Of programs that do their work with whatever files they are given."""
+    if name not in READERS | WRITERS:
+        return None
+    does = "writes or deletes" if name in WRITERS else "reads"
+    return f"`{name}` {does} any file it is given, outside the workspace too; only deny and ask look at its operands"
+
+
 def _together(rules: Sequence[Rule], paths: Paths) -> Iterator[Flaw]:
     """Rules that others make useless."""
     reaches: dict[tuple[str, str], Reach] = {}
+    firsts: dict[tuple[str, ...], Rule] = {}
     for rule in rules:
         reach = reaches.setdefault((rule.kind, rule.action), Reach(paths, loose=rule.kind != "allow"))
         reach.add(rule)
     for rule in rules:
-        flaw = _beaten(rule, reaches) or _shadowed(rule, reaches)
+        # Said twice it is said twice, whatever wider rule there is.
+        first = firsts.setdefault((rule.kind, rule.action, *rule.target.split()), rule)
+        again = first is not rule
+        twice = _flaw("warning", "duplicate", rule, f"the same is said at {first.origin}") if again else None
+        flaw = _beaten(rule, reaches) or twice or _shadowed(rule, reaches)
         if flaw is not None:
             yield flaw
 

@@ -15,17 +15,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from antigravity_control import ACTIONS, Decision, Policy, Request, Source
+from antigravity_control import ACTIONS, Decision, Policy, Request, RuleFault, Source
+from antigravity_control.keys import near, shown
 
-from ._control import one_line, word
+from ._control import one_line, request_of, word
 from ._control_files import home_folder, load, whole
 from .failures import FAILED, CliError
-from .output import JsonLines
+from .output import JsonLines, count
 
 Outcome = Literal["allow", "ask", "deny"]
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _MODES: Final = ("interactive", "headless")
 _OPTIONS: Final = frozenset({"rule", "mode", "why"})
+#: Keys of such a file that others have not, and the shortest one that may be misspelt.
+_KEYS: Final = ("examples", "settings", "workspace", "flags")
+_WORD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +56,19 @@ def run_test(path: str, *, as_json: bool) -> int:
         whole(source.faults)
         examples = list(_examples(source))
         ruled = _policy(source)
+        faults = [*ruled.faults, *_misspelt(source)]
     except CliError as error:
         if as_json:
             JsonLines().show({"event": "error", "code": error.code, "message": error.message})
         raise
-    for fault in ruled.faults:
+    for fault in faults:
         if as_json:
             JsonLines().show({"event": "fault", "file": fault.file, "place": fault.place, "text": fault.reason})
         else:
             print(one_line(f"FAULT {fault}"))
     failed = 0
     for example in examples:
-        made = (ruled if example.mode is None else ruled.attended(example.mode)).decide(example.request)
+        made = _decided(ruled, example)
         problem = _problem(example, made)
         failed += problem is not None
         if as_json:
@@ -74,14 +79,28 @@ def run_test(path: str, *, as_json: bool) -> int:
             print(one_line(f"     {problem}: {made.reason}"))
             if example.why:
                 print(one_line(f"     because {example.why}"))
-    good = not failed and not ruled.faults
+    good = not failed and not faults
     if as_json:
-        counts = {"examples": len(examples), "failed": failed, "faults": len(ruled.faults)}
+        counts = {"examples": len(examples), "failed": failed, "faults": len(faults)}
         JsonLines().show({"event": "end", "ok": good, **counts})
     else:
-        faults = f", {len(ruled.faults)} faults" if ruled.faults else ""
-        print(f"{'ok' if good else 'FAILED'}: {len(examples)} examples, {failed} failed{faults}")
+        more = f", {count(len(faults), 'fault')}" if faults else ""
+        print(f"{'ok' if good else 'FAILED'}: {count(len(examples), 'example')}, {failed} failed{more}")
     return 0 if good else FAILED
+
+
+def _decided(ruled: Policy, example: Example) -> Decision:
+    policy = ruled if example.mode is None else ruled.attended(example.mode)
+    return policy.decide(request_of(example.request.action, example.request.target, policy))
+
+
+def _misspelt(source: Source) -> Iterator[RuleFault]:
+    """Keys that may be meant as one of those that only files with examples have."""
+    for key in source.data:
+        meant = near(key, _KEYS) if len(str(key)) >= _WORD else None
+        if meant is not None:
+            reason = f"nobody reads this key; `{meant}` may be meant"
+            yield RuleFault(source.file, shown(key), reason, source.scope, "unknown")
 
 
 def _problem(example: Example, made: Decision) -> str | None:

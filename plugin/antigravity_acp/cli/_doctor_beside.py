@@ -121,7 +121,7 @@ def _read(path: Path) -> Any:
     try:
         if path.stat().st_size > _MAX_BYTES:
             return None
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None
 

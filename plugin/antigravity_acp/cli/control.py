@@ -4,6 +4,7 @@ Owns: the group and its commands; those of the ledger are in ``control_log.py``.
 target: it is looked at as text, a path only for where it leads.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -29,18 +30,50 @@ def command() -> None:
     """
 
 
+_PLUGIN: Final = click.option(
+    "--plugin", metavar="FILE", help="The plugin's settings, as `chat --settings` takes them, beside the other rules."
+)
+
+
+def _said(_context: click.Context, _parameter: click.Parameter, target: str) -> str:
+    if not target.strip():
+        raise click.UsageError("TARGET is empty: nothing is asked about.")
+    return target
+
+
+def _told(_context: click.Context, _parameter: click.Parameter, folder: str | None) -> str | None:
+    """The workspace as it was written; a folder that is not there is taken, since rules can be judged without it."""
+    if folder is not None and not os.path.isdir(folder):
+        click.echo(f"antigravity-acp: there is no folder {folder}, so no link in it can be followed", err=True)
+    return folder
+
+
 def _request(function: F) -> F:
-    """What is asked about, and under which rules."""
-    wrapped: Any = function
+    """What is asked about, and under which rules; the function gets it as one argument ``question``."""
+
+    def call(as_json: bool, **given: Any) -> Any:
+        from ._control import Question
+
+        return function(Question(**given), as_json)
+
+    call.__doc__ = function.__doc__
+    wrapped: Any = call
     for option in reversed(
         (
             click.argument("action", type=click.Choice(ACTIONS)),
-            click.argument("target"),
+            click.argument("target", callback=_said),
             click.option(
                 "--settings", "files", multiple=True, metavar="FILE",
                 help="Rules from this file, JSON or YAML, and not from where the host looks; may be repeated.",
             ),
-            click.option("--workspace", metavar="DIR", help="The workspace; this folder when left out."),
+            _PLUGIN,
+            click.option(
+                "--workspace", metavar="DIR", callback=_told, help="The workspace; this folder when left out."
+            ),
+            click.option(
+                "--tool", metavar="NAME",
+                help="The tool that does it, for rules by tool name; that of `chat` when left out.",
+            ),
             click.option("--headless", is_flag=True, help="Nobody can be asked: an ask becomes a soft denial."),
             json_option,
         )
@@ -52,9 +85,7 @@ def _request(function: F) -> F:
 
 @command.command("check", short_help="May this be done? Exit code 0 allow, 10 ask, 11 deny.")
 @_request
-def check(
-    action: str, target: str, files: tuple[str, ...], workspace: str | None, headless: bool, as_json: bool
-) -> int:
+def check(question: Any, as_json: bool) -> int:
     """Say whether ACTION on TARGET may be done, in one line with the reason.
 
     Exit code 0 allow, 10 ask, 11 deny, 2 when rules cannot be read. A TARGET that begins with a hyphen needs `--`
@@ -62,18 +93,16 @@ def check(
     """
     from ._control import run_check
 
-    return run_check(action, target, files, workspace, headless=headless, as_json=as_json)
+    return run_check(question, as_json=as_json)
 
 
 @command.command("explain", short_help="Say why, with every rule that was considered.")
 @_request
-def explain(
-    action: str, target: str, files: tuple[str, ...], workspace: str | None, headless: bool, as_json: bool
-) -> int:
+def explain(question: Any, as_json: bool) -> int:
     """Say what is decided about ACTION on TARGET and why, with every rule that was considered."""
     from ._control import run_explain
 
-    return run_explain(action, target, files, workspace, headless=headless, as_json=as_json)
+    return run_explain(question, as_json=as_json)
 
 
 @command.command("decide", short_help="Answer JSON lines on stdin, for programs and tests.")
@@ -102,17 +131,20 @@ def floor() -> int:
 
 @command.command("lint", short_help="Look for rules that do not do what they say.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--workspace", metavar="DIR", help="The workspace that relative rules and links are looked at in.")
+@_PLUGIN
+@click.option(
+    "--workspace", metavar="DIR", callback=_told, help="The workspace that relative rules and links are looked at in."
+)
 @click.option("--strict", is_flag=True, help="Exit code 1 for warnings, too.")
 @json_option
-def lint(files: tuple[str, ...], workspace: str | None, strict: bool, as_json: bool) -> int:
+def lint(files: tuple[str, ...], plugin: str | None, workspace: str | None, strict: bool, as_json: bool) -> int:
     """Look for rules that are malformed, dead, shadowed, inert, misplaced or open to everything.
 
     All FILEs are in force together; without any, those that the host would read. Exit code 1 when there is an error.
     """
     from ._control_lint import run_lint
 
-    return run_lint(files, workspace, strict=strict, as_json=as_json)
+    return run_lint(files, workspace, plugin, strict=strict, as_json=as_json)
 
 
 @command.command("test", short_help="Check rules against the examples beside them.")

@@ -48,7 +48,7 @@ def plan_for(policy: "Policy", command: str, workspace: Path) -> "SandboxPlan | 
         writable=tuple(granted["write_file"]),
         network=network,
         hidden=_denied(policy, "read_file", workspace),
-        kept=_denied(policy, "write_file", workspace),
+        kept=(*_denied(policy, "write_file", workspace), *map(Path, policy.own)),
     )
 
 

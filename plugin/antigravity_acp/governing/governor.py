@@ -1,13 +1,14 @@
 """The governor: rules, grants, the record and the look at results, for one host.
 
 Owns: :class:`Governor`: the policy of each workspace (compiled once for the settings in force), the grants of turns,
-and the records when it is given some. Files of rules are read when the first call is decided and after a rule was
-written.
+and the records when it is given some. Files of rules are read with the first call of a workspace, after a rule was
+written, and when a folder on the way to a rule leads elsewhere.
 Ended by :meth:`Governor.aclose`. Never: runs a tool, asks a person, or keeps an argument.
 """
 
 import asyncio
 import logging
+import os
 import posixpath
 import time
 from collections import Counter, OrderedDict
@@ -25,10 +26,10 @@ from ._sandboxes import is_confined, plan_for
 from .calls import GovernedCall, Offers
 from .records import Circumstances, Ended, Records
 from .rules_file import add_rules
-from .sources import default_rules_file, own_rules, project_rules, sources_of
+from .sources import check_rules, default_rules_file, sources_of
 
 if TYPE_CHECKING:
-    from antigravity_control import Policy, Request, Source
+    from antigravity_control import Policy, Request
     from antigravity_control.sandbox import SandboxPlan
 
 _log = logging.getLogger("antigravity_acp.governing")
@@ -41,7 +42,6 @@ _SCAN_S: Final = 20.0
 #: A workspace that holds nothing: for calls that do not say where they are.
 _NOWHERE: Final = "/dev/null/no-workspace"
 _WITHHELD: Final = "The result was withheld: {why}."
-_MISSING: Final = "A file of rules cannot be read, so rules may be missing and a person has to approve this call."
 
 
 class Governor:
@@ -53,6 +53,8 @@ class Governor:
     :param records: the ledger; none is written without. :param rules_file: where answers are kept as rules.
     :param confines: the host runs commands by :meth:`sandbox_for`, so a person can choose. In any other host a mode
         that lets commands run inside the sandbox lets none run.
+    :param settings_files: the files, or folders of such, that the settings come from: a call that would change them is
+        asked about in every mode.
     :param by_hook: it speaks through our plugin's hook; else the host asks it directly, and the hook is silent.
     :raises LlmError: ``INVALID_SETTINGS``; names the rule that is malformed.
     """
@@ -68,11 +70,13 @@ class Governor:
         records: Records | None = None,
         rules_file: Path | None = None,
         confines: bool = False,
+        settings_files: Sequence[str | Path] = (),
         by_hook: bool = False,
     ) -> None:
         self.attended = attended
         self.by_hook = by_hook
         self._confines = confines
+        self._settings_files = tuple(map(os.path.abspath, settings_files))
         self.rules_file = rules_file or default_rules_file()
         self.counters: Counter[str] = Counter()
         self._workspace = str(workspace) if workspace is not None else _NOWHERE
@@ -88,12 +92,8 @@ class Governor:
 
         :raises LlmError: ``INVALID_SETTINGS``; nothing is changed then.
         """
-        own = own_rules(settings)
+        check_rules(settings)
         self.settings = settings
-        self._own = own
-        self._names = Rules(
-            *(getattr(own.names, kind) | getattr(self._more, kind) for kind in ("allow", "ask", "deny"))
-        )
         self._forget()
         if self._records is not None:
             self._records.update(settings)
@@ -124,9 +124,7 @@ class Governor:
         person = self.attended if attended is None else attended
         policy = self._policy(call, person)
         made = self._judged(policy, call)
-        if made.allowed and policy.incomplete:
-            made = self._asking(Decision("ask", _MISSING, "default"), call, person)
-        elif made.remedies and not self._helps(policy, call, made.remedies):
+        if made.remedies and not self._helps(policy, call, made.remedies):
             made = replace(made, remedies=())
         self.counters[f"control_{'ask' if made.asks else made.decision}"] += 1
         return made
@@ -185,8 +183,9 @@ class Governor:
         return self._compiled(self._workspace).mode.name
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong in files of rules: file, place and reason of each."""
-        return tuple(str(fault) for fault in self._compiled(self._workspace).faults)
+        """What is wrong in settings and files of rules: file, place, reason and what comes of it."""
+        faults = self._compiled(self._workspace).faults
+        return tuple(f"{fault.file or 'the settings'}, {fault.place}: {fault.told}" for fault in faults)
 
     # ---- records and results ------------------------------------------------------------------------------------
 
@@ -254,7 +253,6 @@ class Governor:
     # ---- policies -----------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        self._sources: tuple[Source, ...] | None = None
         self._policies: OrderedDict[str, Policy] = OrderedDict()
         self._headless: dict[str, Policy] = {}
         self._granted: OrderedDict[str, tuple[str, Policy]] = OrderedDict()
@@ -270,15 +268,14 @@ class Governor:
             # Late: a host that only starts up does not wait for what it may never ask.
             from antigravity_control import Policy
 
-            if self._sources is None:
-                self._sources = sources_of(self.settings, self._own, self._home, self.rules_file)
-                if not self._confines:
-                    self._sources = (_unconfined(self._sources[0]), *self._sources[1:])
             place = workspace if posixpath.isabs(workspace.replace("\\", "/")) else _NOWHERE
-            found = self._policies[workspace] = Policy.compile(
-                (*self._sources, *project_rules(self._home, place)),
-                workspace=place, mode="interactive", home=str(self._home),
+            sources = sources_of(
+                self.settings, place, home=self._home, rules_file=self.rules_file, confines=self._confines,
+                settings_files=self._settings_files, ledger=self._records.path if self._records is not None else None,
             )  # fmt: skip
+            found = self._policies[workspace] = Policy.compile(
+                sources, workspace=place, mode="interactive", home=str(self._home)
+            )
             while len(self._policies) > _MOST_WORKSPACES:
                 old, _ = self._policies.popitem(last=False)
                 self._headless.pop(old, None)
@@ -302,32 +299,13 @@ class Governor:
         return found[1]
 
     def _judged(self, policy: "Policy", call: GovernedCall) -> Decision:
-        made = policy.decide_call(call.name, call.arguments, None, self._names)
-        match = self._names.match(call.name)
-        if match is not None and match[0] == "ask" and made.rule is None and (made.asks or made.soft):
-            # An allow rule would not help here: the rule by name asks all the same.
-            reason = f"The rule `{match[1]}` asks about this tool."
-            asking = Decision("ask", reason, "rule", match[1], scope="plugin")
-            return self._asking(asking, call, not policy.mode.headless)
-        return made
-
-    def _asking(self, decision: Decision, call: GovernedCall, person: bool) -> Decision:
-        if person:
-            return decision
-        stands = f"the rule `{decision.rule}` stands in the way" if decision.rule else "a file of rules cannot be read"
-        reason = f"`{call.name}` needs an approval and nobody can be asked here; {stands}."
-        return replace(decision, decision="deny", reason=reason, source="headless", soft=True)
+        return policy.decide_call(call.name, call.arguments, None, self._more)
 
     def _helps(self, policy: "Policy", call: GovernedCall, rules: Sequence[str]) -> bool:
         """Whether rules would let a call run, and say no more than they seem to."""
         if not rules or not all(map(_is_narrow, rules)):
             return False
         return self._judged(policy.with_grants(rules), call).allowed
-
-
-def _unconfined(own: "Source") -> "Source":
-    """The plugin's own settings, which come before all others, without the sandbox that this host does not have."""
-    return replace(own, data={**own.data, "enableTerminalSandbox": False})
 
 
 def _requests(call: GovernedCall) -> "tuple[Request, ...]":

@@ -1,17 +1,18 @@
-"""The rules that are in force: this plugin's settings, its file of rules, and the vendor's files of the home folder.
+"""The rules that are in force: the one place that says which files and values hold them.
 
 Owns: the reading of the setting ``permissions``, where a rule of the rule language and a plain tool name may stand side
-by side, and all other scopes: :func:`sources_of` and :func:`project_rules`. A malformed rule in the settings refuses
-them; one in a file is left out and reported, as the control wing does it. The vendor's files may make the mode stricter
-and never looser: what their own program may do without a question is not what this one may.
+by side, and :func:`sources_of`: every source of rules of a workspace, for each host and for the command line alike. A
+malformed rule in the settings refuses them; one in a file is left out and reported, as the control wing does it. The
+vendor's files may make a mode stricter and never looser: what their own program may do without a question is not what
+this one may. What holds rules, or the record of what they said, is named as a source even when nothing is read from it,
+so that a write there is asked about in every mode.
 Never: puts a rule's text into an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from antigravity_acp.contract import LlmError
 from antigravity_acp.settings import Settings
@@ -21,18 +22,7 @@ if TYPE_CHECKING:
     from antigravity_control import Source
 
 _PREFIXES: Final = {"allow": "", "ask": "?", "deny": "!"}
-_DEFAULT: Final = "request-review"
 _EXPECTED: Final = "expected a rule such as `command(git status)`, a tool name or `*`"
-
-
-class OwnRules(msgspec.Struct, frozen=True):
-    """The setting ``permissions``.
-
-    :param names: rules by tool name. :param data: the rest, as settings files have it.
-    """
-
-    names: Rules
-    data: Mapping[str, tuple[str, ...]]
 
 
 def default_rules_file() -> Path:
@@ -42,63 +32,60 @@ def default_rules_file() -> Path:
     return user_config_path("antigravity-acp", appauthor=False) / "permissions.json"
 
 
-def own_rules(settings: Settings) -> OwnRules:
-    """Read the setting ``permissions``.
+def check_rules(settings: Settings) -> None:
+    """Look at the setting ``permissions``.
 
     :raises LlmError: ``INVALID_SETTINGS``; names the place of the rule and what was expected.
     """
-    names: dict[str, frozenset[str]] = {}
-    data: dict[str, tuple[str, ...]] = {}
     for kind in _PREFIXES:
-        written = getattr(settings.permissions, kind)
-        for place, text in enumerate(written):
+        for place, text in enumerate(getattr(settings.permissions, kind)):
             _check(kind, place, text)
-        names[kind] = frozenset(text.strip() for text in written if "(" not in text)
-        data[kind] = tuple(text for text in written if "(" in text)
-    return OwnRules(Rules(**names), data)
 
 
-def sources_of(settings: Settings, rules: OwnRules, home: Path, rules_file: Path) -> "tuple[Source, ...]":
-    """Every source of rules that is the same for all workspaces, read now; :func:`project_rules` has the others."""
+def sources_of(
+    settings: Settings,
+    workspace: str,
+    *,
+    home: Path,
+    rules_file: Path | None = None,
+    settings_files: Sequence[str] = (),
+    ledger: Path | None = None,
+    confines: bool = True,
+) -> "tuple[Source, ...]":
+    """Every source of rules of a workspace, read now. The table "Where rules live" in docs/control.md is about this.
+
+    :param settings: this plugin's. :param workspace: absolute path. :param home: the home folder.
+    :param rules_file: where answers are kept as rules; this user's own by default.
+    :param settings_files: absolute paths of the files that ``settings`` come from, and folders of such.
+    :param ledger: the folder of the record; this user's own by default.
+    :param confines: the host can run a command in the sandbox; where it cannot, none runs because of one.
+    """
     # Late: what reads rules knows the grammar of command lines, and that takes a moment.
     from antigravity_control import Source, read_file, standard_sources
-
-    theirs = standard_sources(home)
-    permission, sandbox = _mode(settings, theirs)
-    values: dict[str, Any] = {
-        "permissions": rules.data,
-        "toolPermission": permission,
-        "enableTerminalSandbox": sandbox,
-        # Always said, so that no file of another program opens the hatch.
-        "dangerouslySkipPermissions": settings.dangerously_skip_permissions,
-    }
-    kept = read_file(rules_file, "plugin")
-    # Only its rules: a file that answers are written to says nothing about modes.
-    kept = Source("plugin", {"permissions": kept.data.get("permissions", {})}, kept.file, kept.faults)
-    return (Source("plugin", values), kept, *theirs)
-
-
-def project_rules(home: Path, workspace: str) -> "tuple[Source, ...]":
-    """The grants that belong to the projects of one workspace, read now.
-
-    :param workspace: absolute path.
-    """
+    from antigravity_control.ledger import default_path
     from antigravity_control.projects import project_sources
 
-    return project_sources(home, workspace)
+    values: dict[str, Any] = {
+        "permissions": {kind: getattr(settings.permissions, kind) for kind in _PREFIXES},
+        "toolPermission": settings.tool_permission,
+        "enableTerminalSandbox": settings.enable_terminal_sandbox and confines,
+        "allowNonWorkspaceAccess": False,
+        "dangerouslySkipPermissions": settings.dangerously_skip_permissions,
+    }
+    file = settings_files[0] if len(settings_files) == 1 else None
+    own = Source("plugin", values, file, names=True)
+    # Answers are written to it, so it says nothing about modes.
+    kept = replace(read_file(rules_file or default_rules_file(), "plugin"), modes="none")
+    theirs = [replace(each, modes="tighten") for each in standard_sources(home)]
+    if not confines:
+        theirs = [replace(each, data=_without(each, "enableTerminalSandbox")) for each in theirs]
+    others = [*settings_files, home / ".gemini" / "config" / "hooks.json", ledger or default_path()]
+    guarded = [Source("plugin", file=str(each), kept=True) for each in others]
+    return (own, kept, *theirs, *project_sources(home, workspace), *guarded)
 
 
-def _mode(settings: Settings, theirs: "tuple[Source, ...]") -> tuple[str, bool]:
-    from antigravity_control.modes import read_mode
-
-    permission, sandbox = settings.tool_permission, settings.enable_terminal_sandbox
-    for source in theirs:
-        if source.scope == "global":
-            found, _ = read_mode(source.data)
-            sandbox = sandbox or found.get("sandbox") is True
-            if permission == _DEFAULT and found.get("tool_permission") == "strict":
-                permission = "strict"
-    return permission, sandbox
+def _without(source: "Source", key: str) -> dict[str, Any]:
+    return {name: value for name, value in source.data.items() if name != key}
 
 
 def _check(kind: str, place: int, text: str) -> None:
@@ -124,4 +111,4 @@ def _rule_fault(kind: str, text: str) -> str | None:
     from antigravity_control.settings import parse_list
 
     _, faults = parse_list([text], "deny" if kind == "deny" else "ask" if kind == "ask" else "allow", "plugin", "")
-    return next((each.reason for each in faults if each.effect != "inert"), None)
+    return next((each.reason for each in faults if each.effect == "ignored"), None)

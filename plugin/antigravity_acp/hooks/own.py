@@ -25,6 +25,7 @@ from antigravity_acp.contract import (
     ToolCallBlock,
 )
 from antigravity_acp.governing import Governor, Records
+from antigravity_acp.governing.sources import check_rules
 from antigravity_acp.manifest import Manifest, manifest
 from antigravity_acp.settings import Settings
 from antigravity_control import Decision
@@ -54,10 +55,12 @@ class AntigravityPlugin:
     def configure(self, config: Mapping[str, Any]) -> None:
         """Validate the settings.
 
-        :raises LlmError: ``INVALID_SETTINGS``; names the field and what was expected, never the value.
+        :raises LlmError: ``INVALID_SETTINGS``; names the field or the rule and what was expected, never the value.
         """
         # Plain functions: between this call and `register` the host does not yield, so two hosts cannot mix settings.
         self._settings = Settings.from_mapping(config)
+        if self._settings.control:
+            check_rules(self._settings)
 
     @hookimpl
     def register(self, ctx: Any) -> None:
@@ -69,7 +72,13 @@ class AntigravityPlugin:
         notify = _notices_of(ctx)
         if settings.control and ctx.get("governor") is None:
             records = Records(settings, host="python")
-            governor = Governor(settings, records=records, confines=_confines(ctx), by_hook=True)
+            governor = Governor(
+                settings,
+                records=records,
+                confines=_confines(ctx),
+                settings_files=ctx.get("settings_files") or (),
+                by_hook=True,
+            )
             ctx.effect(governor.aclose, "records")
             ctx.provide("governor", governor)
         ctx.effect(_mount(ctx.llm, settings, notify), f"adapter {manifest().provider}")

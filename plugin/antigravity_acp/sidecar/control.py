@@ -7,7 +7,7 @@ Never: runs a tool; asks a person; keeps an argument.
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 from antigravity_acp.governing import GovernedCall, Governor, Records
@@ -27,14 +27,14 @@ _UNRECORDED: Final = "The ledger could not record this call; the sidecar's log s
 class Control:
     """Decisions by the settings in force, and by the files of rules of this user.
 
-    :param host: the host's name in the ledger.
+    :param host: the host's name in the ledger. :param settings_files: where the host keeps the settings.
     :raises LlmError: ``INVALID_SETTINGS``; names the rule that is malformed.
     """
 
-    def __init__(self, settings: Settings, host: str = "sidecar") -> None:
+    def __init__(self, settings: Settings, host: str = "sidecar", settings_files: Sequence[str] = ()) -> None:
         self._reported: Counter[str] = Counter()
         self._on = settings.control
-        self._governor = Governor(settings, records=Records(settings, host=host))
+        self._governor = Governor(settings, records=Records(settings, host=host), settings_files=settings_files)
 
     def update(self, settings: Settings) -> None:
         """Take over new settings, for the next decision.

@@ -260,7 +260,7 @@ class Sidecar:
         if self._backend is not None:
             raise RpcError(INVALID_REQUEST, "`initialize` comes once.", "SIDECAR_PROTOCOL")
         settings = Settings.from_mapping(params["settings"])
-        self._control = Control(settings, params["client"]["name"])
+        self._control = Control(settings, params["client"]["name"], params.get("settingsFiles") or ())
         self._attended = params["attended"]
         self._backend = Backend(settings, self.notify, self._load)
         known = manifest()

@@ -109,11 +109,17 @@ def test_one_more_deny_or_ask_never_widens(
 
 @QUICK
 @given(RULE_LISTS, OPTIONS, REQUESTS, MALFORMED, st.sampled_from(["allow", "ask", "deny"]), st.integers(0, 4))
-def test_a_malformed_rule_changes_nothing(
+def test_a_malformed_rule_allows_nothing_and_what_may_be_a_lost_deny_holds_everything_back(
     lists: dict[str, list[Any]], options: dict[str, Any], request_: Request, bad: object, kind: str, place: int
 ) -> None:
     worse = {**lists, kind: [*lists[kind][:place], bad, *lists[kind][place:]]}
-    assert made(worse, options, request_) == made(lists, options, request_)
+    after, before = made(worse, options, request_), made(lists, options, request_)
+    if kind == "allow":
+        assert after == before
+    else:
+        assert strict(after) == max(strict(before), 1)
+        assert not after.remedies
+    assert policy(**worse).incomplete == (kind != "allow")
     assert len(policy(**worse).faults) == len(policy(**lists).faults) + 1
 
 

@@ -34,6 +34,14 @@ def resources(*folders: str, deeper: bool = False) -> dict[str, Any]:
     return {"projectResources": {"resources": each}}
 
 
+def test_a_file_that_is_too_large_to_be_looked_through_may_belong_to_the_workspace(home: Path) -> None:
+    path = write(home, "1.json", {"projectResources": [[]] * 20_000, **grants("command(a)")})
+    ruled = Policy.compile(project_sources(home, str(home / "work")), workspace=str(home / "work"))
+    assert ruled.incomplete
+    assert [fault.file for fault in ruled.faults] == [str(path)]
+    assert ruled.decide(Request("read_file", "x")).decision == "ask"
+
+
 def found(home: Path, workspace: str | list[str]) -> list[str]:
     ruled = Policy.compile(project_sources(home, workspace), workspace=workspace, home=str(home))
     assert {rule.origin.scope for rule in ruled.rules} <= {"project"}
@@ -102,4 +110,5 @@ def test_there_is_an_end_to_how_much_is_looked_at(home: Path) -> None:
     assert len(sources) == 2
     assert Policy.compile(sources, workspace="/w").incomplete
     write(home, "0.json", {"projectResources": [{"x": [1] * 20_000}, {"folderUri": "file:///none"}]})
-    assert len(project_sources(home, str(home / "work"))) == 2
+    *_, large, _ = project_sources(home, str(home / "work"))
+    assert [fault.effect for fault in large.faults] == ["unreadable"]

@@ -90,7 +90,8 @@ def test_a_file_that_cannot_be_read_leaves_the_policy_incomplete(tmp_path: Path,
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "huge").write_bytes(b" " * (FILE_LIMIT + 1))
-    for name in ("pipe", "huge", "."):
+    (tmp_path / "dangling").symlink_to("nowhere.json")
+    for name in ("pipe", "huge", ".", "dangling"):
         source = read_file(tmp_path / name, "global")
         assert [fault.effect for fault in source.faults] == ["unreadable"]
         assert not source.data
