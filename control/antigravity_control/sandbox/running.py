@@ -21,7 +21,7 @@ from ._links import inside
 from .backends import Backend, backend
 from .environment import sandbox_environment
 from .errors import SandboxError
-from .layout import layout
+from .layout import Layout, layout
 from .plan import SandboxPlan
 
 #: Modification time of a place that was made here; whatever is put into it changes the time.
@@ -55,13 +55,7 @@ def sandboxed(
     with ExitStack() as stack:
         laid = layout(plan)
         found = backend(written=laid.written)
-        # An empty directory may be a place that another sandbox has made just now.
-        for place in (*laid.absent, *filter(_is_empty, laid.protected)):
-            stack.enter_context(_placeholder(place))
-        laid = layout(plan)
-        laid = replace(laid, absent=tuple(each for each in laid.absent if os.access(each.parent, os.W_OK)))
-        if laid.absent:
-            raise SandboxError("SANDBOX_BAD_WORKSPACE", f"{laid.absent[0]} cannot be protected: it was just removed.")
+        laid = _protected(plan, laid, stack)
         where = laid.workspace if cwd is None else Path(os.path.realpath(cwd))
         if not inside(where, laid.shown):
             raise SandboxError("SANDBOX_BAD_WORKSPACE", f"The working directory {where} is not in the sandbox.")
@@ -73,6 +67,21 @@ def sandboxed(
             laid, system=found.system, home=found.home(laid, tmp), tmp=found.tmp(tmp), environ=environ
         )
         yield Sandboxed(tuple(found.arguments(argv, laid, tmp, where)), env, where, found)
+
+
+def _protected(plan: SandboxPlan, laid: Layout, stack: ExitStack) -> Layout:
+    """The layout in which each protected name is there, and stays until the stack is closed."""
+    held: set[Path] = set()
+    for _ in range(_TRIES):
+        # An empty directory may be a place that another sandbox made just now, and takes away before it is held here.
+        for place in (*laid.absent, *(each for each in laid.protected if each not in held and _is_empty(each))):
+            stack.enter_context(_placeholder(place))
+            held.add(place)
+        laid = layout(plan)
+        laid = replace(laid, absent=tuple(each for each in laid.absent if os.access(each.parent, os.W_OK)))
+        if not laid.absent:
+            return laid
+    raise SandboxError("SANDBOX_BAD_WORKSPACE", f"{laid.absent[0]} cannot be protected: it is removed again and again.")
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from .ast import Part, RawWord, Text
 LIMIT = 64
 GROUP_LIMIT = 40
 """Opening braces of one word that are looked at."""
-_SEQUENCE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])(?:\.\.(-?\d{1,4}))?")
+_SEQUENCE = re.compile(r"([-+]?\d{1,18}|[A-Za-z])\.\.([-+]?\d{1,18}|[A-Za-z])(?:\.\.([-+]?\d{1,18}))?")
+_PADDED = re.compile(r"[-+]?0\d")
 Atom = str | Part
 
 
@@ -21,10 +22,11 @@ def expand(word: RawWord) -> tuple[RawWord, ...] | None:
         return (word,)
     if text.count("{") > GROUP_LIMIT:
         return None
-    results = _expand(_atoms(word.parts), LIMIT)
+    atoms = _atoms(word.parts)
+    results = _expand(atoms, LIMIT)
     if results is None:
         return None
-    if len(results) == 1:
+    if results[0] is atoms:
         return (word,)
     return tuple(RawWord(tuple(_parts(atoms)), word.raw) for atoms in results)
 
@@ -102,12 +104,14 @@ def _sequence(atoms: list[Atom]) -> list[list[Atom]] | None:
     if not match:
         return None
     first, last, step = match.groups()
-    if first.lstrip("-").isdigit() != last.lstrip("-").isdigit():
+    letters = not first[-1].isdigit()
+    if letters != (not last[-1].isdigit()):
         return None
-    letters = not first.lstrip("-").isdigit()
     low, high = (ord(first), ord(last)) if letters else (int(first), int(last))
     stride = abs(int(step or 1)) or 1
     values = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
     if len(values) > LIMIT:
         return [list(first), list(last)]
-    return [[chr(value)] if letters else list(str(value)) for value in values]
+    # A number that is written with zeros before it gives its width to all of them.
+    width = max(len(first), len(last)) if _PADDED.match(first) or _PADDED.match(last) else 0
+    return [[chr(value)] if letters else list(str(value).zfill(width)) for value in values]

@@ -50,6 +50,11 @@ class Word:
         """Whether no part of it is unknown: then ``text`` is what bash would use unless the guess behind it fails."""
         return all(piece.kind != "unknown" for piece in self.pieces)
 
+    @property
+    def pipe(self) -> bool:
+        """Whether it names the pipe of a process substitution, and no file."""
+        return len(self.pieces) == 1 and self.pieces[0].kind == "unknown" and self.text.startswith(("<(", ">("))
+
     @classmethod
     def of(cls, text: str, *, literal: bool = True) -> "Word":
         return cls(text, literal, text, (Piece("text", text),))

@@ -29,8 +29,8 @@ def shown(text: str) -> str:
 
 
 def written(words: Sequence[Word], reason: str) -> list[Requirement]:
-    """A permission to write for each of ``words``."""
-    return [Requirement("write_file", word.text if word.literal else None, reason) for word in words]
+    """A permission to write for each of ``words`` that names a file."""
+    return [Requirement("write_file", word.text if word.literal else None, reason) for word in words if not word.pipe]
 
 
 def _operands(argv: Sequence[Word], takes: frozenset[str]) -> list[Word]:
@@ -77,7 +77,7 @@ def _xxd(argv: Sequence[Word]) -> list[Requirement]:
 
 
 def _wget(argv: Sequence[Word]) -> list[Requirement]:
-    named = any(word.text.startswith(("-O", "--output-d", "-qO")) for word in argv)
+    named = any(word.text.startswith(("-O", "--output-d", "-qO")) or word.text == "--spider" for word in argv)
     return [] if named else [Requirement("write_file", None, "wget writes a file of the server's name")]
 
 

@@ -1,6 +1,7 @@
 """What a redirection opens: a file to read or write, a descriptor, the network, or text of its own."""
 
-from .ast import Redirect, Sub
+from .ast import RawWord, Redirect, Sub
+from .braces import expand
 from .budget import Budget
 from .handed import Stdin
 from .model import Redirection, Word
@@ -12,8 +13,8 @@ _KINDS = {"<": "read", "<>": "read_write", ">": "write", ">|": "write", "&>": "w
 
 def redirection(redirect: Redirect, state: State, budget: Budget) -> tuple[Redirection, Stdin | None]:
     """The redirection, and what it puts at the command's input, None when that stays as it was."""
-    word = single(redirect.target, state, budget)
     op = redirect.op
+    word = single(_one(redirect, budget), state, budget)
     if redirect.fd is not None and not redirect.fd.isdigit():
         budget.exact("a descriptor redirection")
     if op in {"<<", "<<-", "<<<"}:
@@ -24,6 +25,9 @@ def redirection(redirect: Redirect, state: State, budget: Budget) -> tuple[Redir
         other = op == "<&" and redirect.fd in {None, "0"} and word.text != "-"
         return Redirection("fd", word.text if word.literal else None, word), Stdin(piped=True) if other else None
     target = word.text if word.literal else None
+    if word.pipe:
+        reads = op == "<" and redirect.fd in {None, "0"}
+        return Redirection("fd", None, word), _input(redirect, state) if reads else None
     if word.text.startswith(_NETWORK) or (not word.known and "/dev/" in word.text):
         budget.exact("a network redirection")
         if word.text.startswith(_NETWORK):
@@ -31,6 +35,14 @@ def redirection(redirect: Redirect, state: State, budget: Budget) -> tuple[Redir
     kind = "write" if op == ">&" else _KINDS[op]
     stdin = _input(redirect, state) if op in {"<", "<>"} and redirect.fd in {None, "0"} else None
     return Redirection(kind, target, word), stdin  # type: ignore[arg-type]  # the table holds kinds
+
+
+def _one(redirect: Redirect, budget: Budget) -> RawWord:
+    """The target after brace expansion. bash refuses several, and opens nothing then."""
+    expanded = expand(redirect.target) if redirect.op not in {"<<", "<<-", "<<<"} else (redirect.target,)
+    if expanded is None or expanded[0] is not redirect.target:
+        budget.exact("brace expansion")
+    return expanded[0] if expanded is not None and len(expanded) == 1 else redirect.target
 
 
 def _is_descriptor(word: Word) -> bool:

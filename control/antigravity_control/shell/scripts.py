@@ -197,11 +197,26 @@ def _sed_commands(text: str, *, brackets: bool) -> list[Requirement]:
         elif command in "rR":
             found.append(Requirement("read_file", text[i : _line_end(text, i)].strip() or None, "sed r"))
             i = _line_end(text, i)
-        elif command in "aic#":
+        elif command in "aic":
+            i = _sed_text_end(text, i)
+        elif command == "#":
             i = _line_end(text, i)
         elif command in ":btT":
             i = _sed_label(text, i)
     return found
+
+
+def _sed_text_end(text: str, i: int) -> int:
+    """The end of what ``a``, ``i`` and ``c`` add: lines whose end is escaped go on."""
+    end = _line_end(text, i)
+    while end < len(text):
+        start = end
+        while start > i and text[start - 1] == "\\":
+            start -= 1
+        if (end - start) % 2 == 0:
+            break
+        end = _line_end(text, end + 1)
+    return end
 
 
 def _sed_label(text: str, i: int) -> int:

@@ -6,7 +6,7 @@ target has the target None.
 
 from collections.abc import Sequence
 
-from .doors import DOORS, NONE, Doors
+from .doors import DOORS, NONE, SUBCOMMANDS, Doors
 from .git_doors import git_doors
 from .model import Requirement, Word
 from .operand_doors import OPERANDS, shown
@@ -47,12 +47,24 @@ def _module(argv: Sequence[Word]) -> Sequence[Word]:
 
 def scan(name: str, doors: Doors, words: Sequence[Word]) -> list[Requirement]:
     found: list[Requirement] = []
+    verb = _verbs_end(words) if name in SUBCOMMANDS else len(words)
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else None
+        if place >= verb and word.text in doors.words:
+            continue
         door = _door(name, doors, word, following)
         if door is not None:
             found.append(door)
     return found
+
+
+def _verbs_end(words: Sequence[Word]) -> int:
+    """The place from which on no word is the subcommand any more: one has gone before it that is no option's value."""
+    for place, word in enumerate(words):
+        known = not word.text.startswith("-") and word.known
+        if known and not (place and words[place - 1].text.startswith("-")):
+            return place + 1
+    return len(words)
 
 
 def _door(name: str, doors: Doors, word: Word, following: Word | None) -> Requirement | None:
@@ -77,7 +89,7 @@ def _run(name: str, option: str, value: str, doors: Doors) -> Requirement | None
 
 
 def _write(name: str, option: str, target: Word | None) -> Requirement | None:
-    if target is not None and target.text == "-":
+    if target is not None and (target.text == "-" or target.pipe):
         return None
     return Requirement("write_file", target.text if target and target.literal else None, f"{name} {shown(option)}")
 

@@ -68,7 +68,7 @@ def touches(name: str, argv: Sequence[Word]) -> tuple[Requirement, ...]:
             found.append(Requirement("write_file" if writes else "read_file", text, name))
             if not writes and not reads:
                 found.append(Requirement("write_file", text, MAYBE))
-        elif writes and not known:
+        elif writes and not known and not word.pipe:
             found.append(Requirement("write_file", None, name))
         if known and (language or word.text[:1] == "-" or _PARTS.search(word.text)) and len(word.text) > 2:
             found.extend(

@@ -13,8 +13,11 @@ _CMDLET = re.compile(
 )
 _POWERSHELL = re.compile(r"(?i)\$env:[a-z]|-ErrorAction\b|\[System\.")
 _CMD = re.compile(
-    r"(?i)(?:^|[&|(])\s*(?:del|erase|rd|rmdir|copy|xcopy|robocopy|move|dir|format|type|attrib|taskkill)\s+(?:\S+\s+)*?/[a-z]+\b"
-    r"(?!/)|^\s*if\s+(?:not\s+)?exist\s|%[A-Z][A-Z0-9_]{3,}%|^\s*[A-Za-z]:\\|\^\s*$"
+    r"(?i)(?:^|[&|(])\s*(?:(?:del|erase|rd|rmdir|copy|xcopy|move|dir|type|attrib)\s+(?:\S+\s+)*?/[a-z]{1,2}\b(?![/.])"
+    r"|(?:xcopy|robocopy|format|taskkill)\s+(?:\S+\s+)*?/[a-z]+\b(?!/))"
+    r"|^\s*if\s+(?:not\s+)?exist\s|(?:^|[&|(])\s*\"?%\w+%|^\s*[A-Za-z]:\\|\s\^\s*$"
+    r"|%(?:(?:home|system|user|process|number_of_process|program|common|allusers|computer|local|logon|session)\w*"
+    r"|appdata|comspec|errorlevel|os|path|pathext|prompt|public|random|te?mp|windir|psmodulepath)%"
 )
 _FIELD = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s\"']+")
 _SHELL_CALL = re.compile(

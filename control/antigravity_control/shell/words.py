@@ -165,7 +165,7 @@ def words(raw: RawWord, state: State, budget: Budget) -> list[Word]:
     if expanded is None:
         budget.ask("a brace expansion with too many words")
         expanded = (raw,)
-    if len(expanded) > 1:
+    if expanded[0] is not raw:
         budget.exact("brace expansion")
     for word in expanded:
         if any(isinstance(part, Param) for part in word.parts) and all(_vanishes(part, state) for part in word.parts):
