@@ -17,24 +17,21 @@ from .files import UNTRUSTED, VERBS, FileJudge
 from .finding import Finding, strongest
 from .floor import check
 from .grammar import Rule
+from .line_needs import NeedJudge, opened, wherever
 from .modes import Mode
 from .options import walks
 from .remote import RemoteJudge
 from .ruleset import RuleSet
 from .scopes import Kind
-from .shell import Line, Redirection, Unit, Word, suspected
-from .shell.touches import MAYBE
+from .shell import Line, Unit, Word, suspected
+from .shell.fetchers import MAYBE
 from .suggest import rules_for, runs_others
 
-#: Files that hold nothing: opening them needs nobody's word, though a rule may still deny it.
-_NEUTRAL: Final = frozenset({"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random",
-                             "/dev/urandom", "/dev/full"})  # fmt: skip
 #: Commands whose operands are text.
 _SPEAKING: Final = frozenset(
     {"echo", "printf", "true", "false", ":", "test", "[", "exit", "sleep", "kill", "export", "cd"}
 )
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_NETWORK: Final = re.compile(r"/dev/(?:tcp|udp)/(?P<host>[^/]+)")
 #: Rules of one line that its reason names.
 _NAMED: Final = 4
 #: How a command is a part of another one's words, and not one of the line's own.
@@ -55,6 +52,7 @@ class LineJudge:
         self._remote = remote
         self._mode = mode
         self._home = home
+        self._needs = NeedJudge(files, remote)
         self._held_writes = (
             files.holds_back("deny", "write_file") or files.holds_back("ask", "write_file") or files.keeps_own
         )
@@ -68,16 +66,37 @@ class LineJudge:
             return Finding("deny", hit.reason, "floor", segment=hit.segment, floor=hit.entry)
         exact = self._exact(action, line) if self._mode.trusted else None
         # A person who wrote this very line down has seen what may come of it; what surely is denied stays denied.
-        held = strongest(each for each in self._held(action, line) if exact is None or not each.firm)
-        if held is not None and (held.outcome == "deny" or held.firm):
+        every = [each for each in self._held(action, line) if exact is None or not each.firm]
+        held = strongest(every)
+        if held is not None and held.outcome == "deny":
             return held
+        if held is not None and held.firm:
+            return replace(held, remedies=self._by_line(action, line) if all(each.firm for each in every) else ())
         if exact is None and not line.understood and any(layer.speaks("deny", action) for layer in self._layers):
             why = f"The line is not understood ({_reasons(line)}), and rules deny some commands."
-            return Finding("ask", why, "default", firm=True, remedies=rules_for(action, line.text))
+            return Finding("ask", why, "default", firm=True, remedies=self._by_line(action, line))
         if held is not None:
             return held
-        found = [self._commands(action, line, exact), *self._needs(line)]
-        return strongest(found) or found[0]
+        needs = list(self._needs.findings(action, line, whole=exact is not None))
+        own = self._commands(action, line, exact)
+        found = strongest([own, *needs]) or own
+        if found.outcome != "ask":
+            return found
+        asking = [each for each in (own, *needs) if each.outcome == "ask"]
+        stuck = next((each for each in asking if not each.remedies), None)
+        if stuck is not None:
+            return replace(found if found.firm else stuck, remedies=())
+        if any(each.remedies == rules_for(action, line.text) for each in asking):
+            # That rule speaks for the commands as well.
+            return replace(found, remedies=self._by_line(action, line))
+        return found
+
+    def _by_line(self, action: ActionName, line: Line) -> tuple[str, ...]:
+        """What allows a line that a deny may be about, or that first words cannot stand for: the rule that is this very
+        line, and those for what it needs beside it."""
+        needs = [each for each in self._needs.findings(action, line, whole=True) if each.outcome == "ask"]
+        rules = rules_for(action, line.text) if all(each.remedies for each in needs) else ()
+        return tuple(dict.fromkeys((*rules, *(rule for each in needs for rule in each.remedies)))) if rules else ()
 
     def _by_their_files(self, line: Line) -> Line:
         """The line, with what its commands are when they are named by a path that is a link: for the floor, deny and
@@ -122,11 +141,12 @@ class LineJudge:
                     hit = index.restricts(unit)
                     if hit is not None:
                         yield _maybe(kind, hit[1], unit)
-        for unit in _wherever((*line.units, *line.salvaged)):
-            yield from self._touched(unit)
+        asked: set[tuple[object, ...]] = set()
+        for unit in wherever((*line.units, *line.salvaged)):
+            yield from self._touched(unit, asked)
 
-    def _touched(self, unit: Unit) -> Iterator[Finding]:
-        """What rules say about the files and addresses that a command names."""
+    def _touched(self, unit: Unit, asked: set[tuple[object, ...]]) -> Iterator[Finding]:
+        """What rules say about the files and addresses that a command names. ``asked``: what was, for other ones."""
         recursive = walks(unit.guess, (word.text for word in unit.argv[1:]))
         named: list[tuple[str, str, bool, bool]] = []
         named.extend(
@@ -135,17 +155,21 @@ class LineJudge:
             if need.target and need.action != "command"
         )
         for redirection in unit.redirections:
-            named.extend((action, target, False, False) for action, target in _opened(redirection) if target)
+            named.extend((action, target, False, False) for action, target in opened(redirection) if target)
         if recursive:
             named.append(("read_file", ".", False, False))
         seen: set[tuple[str, str]] = set()
         doubted: set[tuple[str, str]] = set()
         for action, target, loose, maybe in named:
-            if maybe and not self._held_writes:
+            if maybe and action == "write_file" and not self._held_writes:
                 action = "read_file"
             if (action, target) in seen or (maybe and (action, target) in doubted):
                 continue
             (doubted if maybe else seen).add((action, target))
+            once = (action, target, loose, maybe, recursive, unit.cwd)
+            if once in asked:
+                continue
+            asked.add(once)
             held: Finding | None = None
             if action == "read_url" or _URL.match(target):
                 held = self._remote.restricts_url("read_url", target, unit.text)
@@ -159,6 +183,11 @@ class LineJudge:
         """A word that nobody knows may name a file that rules deny."""
         if unit.guess in _SPEAKING or all(word.known or word.literal for word in unit.argv[1:]):
             return
+        if any(need.action == "read_url" and need.target is None for need in unit.touches) and any(
+            layer.hosts("deny", "read_url") for layer in self._layers
+        ):
+            reason = "An address that this command reads is not known, and rules deny some."
+            yield Finding("ask", reason, "default", segment=unit.text, firm=True)
         writes = any(need.action == "write_file" for need in unit.touches)
         if self._files.holds_back("deny", "read_file") or (writes and self._files.holds_back("deny", "write_file")):
             reason = "A word of this command is not known, and rules deny some files."
@@ -208,15 +237,24 @@ class LineJudge:
         if not line.literal:
             reason = f"First words cannot stand for this line ({_reasons(line)}), so a person has to approve it."
             return Finding("ask", reason, "default", remedies=rules_for(action, line.text))
-        remedies = [
-            rule
-            for unit in line.units
-            if unit.role == "command" and self._covering(action, unit) is None
-            for rule in rules_for(action, unit.text if len(line.units) > 1 else line.text, unit, literal=True)
-        ]
+        remedies = self._offered(action, line)
         reason = "No rule allows this command, so a person has to approve it." if self._mode.trusted else UNTRUSTED
         segment = uncovered.text if uncovered is not None else None
-        return Finding("ask", reason, "default", segment=segment, remedies=tuple(dict.fromkeys(remedies)))
+        return Finding("ask", reason, "default", segment=segment, remedies=remedies)
+
+    def _offered(self, action: ActionName, line: Line) -> tuple[str, ...]:
+        """A rule for each command that none covers; the line itself where its parts cannot be written as rules."""
+        whole = rules_for(action, line.text)
+        found: dict[str, None] = {}
+        for unit in line.units:
+            if unit.role != "command" or self._covering(action, unit) is not None:
+                continue
+            rules = rules_for(action, unit.text, unit, literal=True) if len(line.units) > 1 else ()
+            rules = rules or rules_for(action, line.text, unit, literal=True)
+            if rules != whole and not all(_begins(unit, rule[len(action) + 1 : -1]) for rule in rules):
+                return whole
+            found.update(dict.fromkeys(rules))
+        return tuple(found)
 
     def _exact(self, action: ActionName, line: Line) -> Rule | None:
         """The rule that is the whole line."""
@@ -227,7 +265,9 @@ class LineJudge:
     def _pattern(self, action: ActionName, line: Line) -> Rule | None:
         """A pattern over the whole of a line for which first words cannot stand, and that holds one command of its
         own."""
-        own = [unit for unit in line.units if not unit.via or not unit.via[0].startswith((_WITHIN, _LINKED))]
+        own = [
+            unit for unit in line.units if unit.role != "guess" and not (unit.via and unit.via[0].startswith(_WITHIN))
+        ]
         if line.literal or not line.understood or len(own) != 1:
             return None
         indexes = (layer.lines("allow", action) for layer in self._layers)
@@ -265,63 +305,6 @@ class LineJudge:
         reason = "The line starts a program that it does not name, and rules hold some programs back."
         return Finding("ask", reason, "default", segment=unit.text, firm=held[0] == "deny")
 
-    # -- what a line needs beside its commands ------------------------------------------------------------------
-
-    def _needs(self, line: Line) -> Iterator[Finding]:
-        for unit in _wherever(line.units):
-            if unit.role == "guess":
-                continue
-            for redirection in unit.redirections:
-                for action, target in _opened(redirection):
-                    yield self._need(action, target, unit, quoted=_quoted(redirection))
-            for need in unit.extra:
-                if need.action != "command":
-                    yield self._need(need.action, need.target, unit, quoted=False)
-
-    def _need(self, action: ActionName, target: str | None, unit: Unit, *, quoted: bool) -> Finding:
-        if target is None:
-            why = self._anything(action)
-            if why is not None:
-                return why
-            reason = "The line does something with a file or an address that it does not name."
-            firm = action != "read_url" and self._files.holds_back("deny")
-            return Finding("ask", reason, "default", segment=unit.text, firm=firm)
-        if action == "read_url":
-            return self._remote.url(action, target, unit.text)
-        if target in _NEUTRAL:
-            return Finding("allow", "Nothing is read or written there.", "default", segment=unit.text)
-        if unit.cwd is None and not target.startswith(("/", "~")):
-            reason = "Nobody can say in which folder the line would do this."
-            return Finding("ask", reason, "default", segment=unit.text)
-        return self._files.judge(action, self._files.spell(target, unit.cwd, home=not quoted), segment=unit.text)
-
-    def _anything(self, action: ActionName) -> Finding | None:
-        """Whether an unnamed file or address is allowed because every one is, and none is denied."""
-        return self._files.anything(action) if action != "read_url" else None
-
-
-def _wherever(units: Sequence[Unit]) -> Iterator[Unit]:
-    """Every unit, once for each folder that it may run in."""
-    for unit in units:
-        yield unit
-        for folder in unit.elsewhere:
-            yield replace(unit, cwd=folder, elsewhere=())
-
-
-def _opened(redirection: Redirection) -> tuple[tuple[ActionName, str | None], ...]:
-    """What a redirection needs."""
-    target = redirection.target
-    if redirection.kind == "read":
-        return (("read_file", target),)
-    if redirection.kind in {"write", "append"}:
-        return (("write_file", target),)
-    if redirection.kind == "read_write":
-        return (("read_file", target), ("write_file", target))
-    if redirection.kind == "network":
-        found = _NETWORK.match(target or "")
-        return (("read_url", found.group("host") if found else None),)
-    return ()
-
 
 def _hides(unit: Unit) -> bool:
     """Whether a command runs another one that nobody has looked at."""
@@ -332,9 +315,10 @@ def _hides(unit: Unit) -> bool:
     return unit.name not in _MANY and runs_others(unit.name) and not runs_others(unit.via[1])
 
 
-def _quoted(redirection: Redirection) -> bool:
-    """Whether a ``~`` at the beginning is only a letter."""
-    return redirection.word is not None and not redirection.word.home
+def _begins(unit: Unit, target: str) -> bool:
+    """Whether the words of a rule are the first words of ``unit`` as they stand."""
+    words = target.split()
+    return [word.text for word in unit.argv[: len(words)] if word.literal] == words
 
 
 def _by_rule(kind: Kind, rule: Rule, unit: Unit | None) -> Finding:
@@ -358,10 +342,11 @@ def _maybe(kind: Kind, rule: Rule, unit: Unit) -> Finding:
 
 
 def _softened(held: Finding) -> Finding:
-    """A deny of what may be no file at all, or may only be read."""
+    """A deny of what may be no file or address at all, or may only be read."""
     if held.outcome != "deny" or held.rule is None:
         return held
-    reason = f"The rule `{held.rule.text}` denies some files, and this may be about one."
+    what = "addresses" if held.rule.action == "read_url" else "files"
+    reason = f"The rule `{held.rule.text}` denies some {what}, and this may be about one."
     return replace(held, outcome="ask", reason=reason, firm=True)
 
 

@@ -10,8 +10,17 @@ _NEUTRAL = re.compile(
     r"LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLORTERM|CI|DEBUG|VERBOSE"
     r"|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|FLASK_ENV|DJANGO_DEBUG|RUST_BACKTRACE|RUST_LOG|GOOS|GOARCH|CGO_ENABLED"
     r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONIOENCODING|PYTHONUTF8|DEBIAN_FRONTEND"
-    r"|SOURCE_DATE_EPOCH|PORT|HOST|LOG_LEVEL|SEED"
+    r"|SOURCE_DATE_EPOCH|PORT|HOST|LOG_LEVEL|SEED|DOCKER_BUILDKIT|BUILDKIT_PROGRESS|CARGO_TERM_COLOR|PIP_NO_INPUT"
+    r"|PIP_DISABLE_PIP_VERSION_CHECK|DO_NOT_TRACK|NEXT_TELEMETRY_DISABLED|HOMEBREW_NO_AUTO_UPDATE|GIT_TERMINAL_PROMPT"
+    r"|GIT_OPTIONAL_LOCKS|NODE_NO_WARNINGS|TIMEOUT|FOO|BAR|BAZ|[A-Z]\d?"
 )
+_OWN = re.compile(
+    r"(?:[A-Z]+_)?(?:URL|NAME|NAMES|COUNT|STATUS|CODE|RC|RESULT|OUTPUT|MSG|MESSAGE|BRANCH|COMMIT|TIMESTAMP|RESP|RESPONSE"
+    r"|BODY|IDX|INDEX|LINE|ITEM|ITEMS|EXPECTED|ACTUAL|ID|IDS|PID|PIDS)"
+    r"|(?:(?:OUT|OUTPUT|IN|INPUT|SRC|LOG|BUILD|DIST|DATA|TEST|ROOT|BASE|WORK|BACKUP)_)?(?:FILE|FILES|FILENAME|DIR|DIRS)"
+    r"|BASE|OUT|SRC|DST|DEST|TOTAL|LOG|LOGS|PATTERN|QUERY|RED|GREEN|YELLOW|BLUE|NC|BOLD|RESET|FAILED|PASSED"
+)
+"""Names that scripts use for themselves and programs do not read."""
 RUNNING = frozenset(
     {"PAGER", "MANPAGER", "GIT_PAGER", "GH_PAGER", "AWS_PAGER", "BAT_PAGER", "SYSTEMD_PAGER", "LESSOPEN",
      "LESSCLOSE", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "FCEDIT", "BROWSER", "SHELL", "GIT_SSH",
@@ -46,6 +55,12 @@ _DECIDING = re.compile(
 def is_neutral(name: str) -> bool:
     """Whether setting ``name`` changes neither what runs nor where it reads and writes."""
     return _NEUTRAL.fullmatch(name) is not None
+
+
+def is_own(name: str) -> bool:
+    """Whether a name that is set by itself, and not for a command, is most probably the line's own: programs see it
+    only when the environment has it already."""
+    return name.islower() or (not decides(name) and (is_neutral(name) or _OWN.fullmatch(name) is not None))
 
 
 def decides(name: str) -> bool:

@@ -5,13 +5,15 @@ Owns: the cutting of a word into the words that bash makes of it. Bounded: more 
 
 import re
 
-from .ast import Part, RawWord, Text
+from .ast import Param, Part, RawWord, Text
 
 LIMIT = 64
 GROUP_LIMIT = 40
 """Opening braces of one word that are looked at."""
 _SEQUENCE = re.compile(r"([-+]?\d{1,18}|[A-Za-z])\.\.([-+]?\d{1,18}|[A-Za-z])(?:\.\.([-+]?\d{1,18}))?")
 _PADDED = re.compile(r"[-+]?0\d")
+_BARE = re.compile(r"\$[A-Za-z_]\w*", re.ASCII)
+_NAME_CHARACTERS = re.compile(r"\w+", re.ASCII)
 Atom = str | Part
 
 
@@ -49,13 +51,27 @@ def _parts(atoms: list[Atom]) -> list[Part]:
         if isinstance(atom, str):
             run += atom
             continue
+        run = _into_name(parts, run)
         if run:
             parts.append(Text(run, quoted=False))
         parts.append(atom)
         run = ""
+    run = _into_name(parts, run)
     if run:
         parts.append(Text(run, quoted=False))
     return parts
+
+
+def _into_name(parts: list[Part], run: str) -> str:
+    """Braces go first, and are text: ``$x{1,2}`` is ``$x1 $x2``. Returns what is left of ``run``."""
+    last = parts[-1] if parts else None
+    if not isinstance(last, Param) or last.quoted or not _BARE.fullmatch(last.raw):
+        return run
+    more = _NAME_CHARACTERS.match(run)
+    if more is None:
+        return run
+    parts[-1] = Param(last.name + more.group(), "", (), quoted=False, raw=last.raw + more.group())
+    return run[more.end() :]
 
 
 def _expand(atoms: list[Atom], limit: int) -> list[list[Atom]] | None:

@@ -8,7 +8,7 @@ from .ast import Assignment
 from .budget import Budget
 from .formats import formatted
 from .model import Piece, Word, without
-from .words import State, joined, single
+from .words import UNSET, State, joined, single
 
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _READING = frozenset({"read", "mapfile", "readarray", "getopts", "let"})
@@ -22,6 +22,7 @@ def assign(assignments: Sequence[Assignment], state: State, budget: Budget) -> N
     """Assignments without a command: they stay."""
     for item in assignments:
         value = single(item.value, state, budget)
+        state.variables.pop(item.name + UNSET, None)
         if item.elements:
             _array(item, state, budget)
         elif item.plain and _small(value.pieces):
@@ -137,6 +138,8 @@ def _unset(words: Sequence[Word], state: State) -> None:
         return
     for word in words:
         state.variables[word.text] = () if word.known else None
+        if word.known:
+            state.variables[word.text + UNSET] = ()
 
 
 def _set(words: Sequence[Word], state: State) -> None:

@@ -16,6 +16,8 @@ _WRITTEN = 4_096
 """Characters of a file that are kept."""
 _PARTS = 8
 """Commands that fill one file."""
+_FOLDERS = ("PATH", "HOME", "PWD", "TMPDIR")
+"""Ends of names whose values are folders."""
 _PLACES = 4
 """Words of a command that may name a file that it runs."""
 
@@ -29,7 +31,7 @@ class Hints:
 
     def variable(self, name: str, value: str, cwd: str | None) -> None:
         """The value of a variable that some program takes as a command: ``LESSOPEN='|x'``."""
-        if value and variables.decides(name) and len(self.found) < _LIMIT:
+        if value and variables.decides(name) and not name.endswith(_FOLDERS) and len(self.found) < _LIMIT:
             self.found.append((value.lstrip("|-!"), cwd))
 
     def file(self, redirection: Redirection, text: Callable[[], str | None]) -> None:

@@ -20,16 +20,35 @@ _SEARCH_LIMIT = 96
 _RANGE = re.compile(r"\s*(-?\d{1,5})\s*(?::\s*(-?\d{1,5})\s*)?")
 
 
-def operated(pieces: Sequence[Piece], op: str, operand: Sequence[Part], *, quoted: bool) -> tuple[Piece, ...] | None:
-    """The pieces after ``op``, None when they cannot be known. ``quoted``: the expansion stands in double quotes."""
+def operated(
+    name: str, pieces: Sequence[Piece], op: str, operand: Sequence[Part], *, quoted: bool
+) -> tuple[Piece, ...] | None:
+    """The pieces of ``name`` after ``op``, None when they cannot be known. ``quoted``: the expansion stands in double
+    quotes. Of ``$@`` and of an array each value is taken by itself; nulls stand between them."""
     source = _source(operand, quoted)
     if source is None or any(piece.kind in {"unknown", "glob"} for piece in pieces):
         return None
     text = "".join(_HOME if piece.kind == "home" else piece.text for piece in pieces)
     if len(text) > _LIMIT or len(source) > _LIMIT:
         return None
-    result = _result(text, op, source)
+    if name in {"@", "*"} or name.endswith(("[@]", "[*]")):
+        result = _of_each(text.split("\0") if text else [], op, source, first=1 if len(name) == 1 else 0)
+    else:
+        result = _result(text, op, source)
     return None if result is None else _pieces(result)
+
+
+def _of_each(values: list[str], op: str, source: str, *, first: int) -> str | None:
+    """``op`` on several values; ``first`` is the number of the first one of them."""
+    if op != ":":
+        results = [_result(value, op, source) for value in values]
+        return None if None in results else "\0".join(result for result in results if result is not None)
+    match = _RANGE.fullmatch(source)
+    if match is None or int(match.group(1)) in range(first) or (match.group(2) or "").startswith("-"):
+        return None
+    start = int(match.group(1))
+    kept = values[max(0, start - first) :] if start >= 0 else values[start:] if -start <= len(values) else []
+    return "\0".join(kept[: int(match.group(2))] if match.group(2) else kept)
 
 
 def _source(operand: Sequence[Part], quoted: bool) -> str | None:

@@ -6,7 +6,7 @@ target has the target None.
 
 from collections.abc import Sequence
 
-from .doors import DOORS, NONE, SUBCOMMANDS, Doors
+from .doors import DOORS, NONE, Doors
 from .git_doors import git_doors
 from .model import Requirement, Word
 from .operand_doors import OPERANDS, shown
@@ -17,6 +17,8 @@ _FORMATS = frozenset(
     {"kubectl", "oc", "aws", "az", "helm", "gcloud", "gh", "docker", "terraform", "pip", "poetry", "uv"}
 )
 """Tools whose ``--output`` names a format."""
+_VERBS_FIRST = frozenset({"npm", "gh"})
+"""Tools whose subcommand is the first operand: later the same word is a name."""
 _WHOLE = frozenset({"--cookie", "--log", "--no"})
 """Options that are no beginning of a longer one."""
 
@@ -47,7 +49,7 @@ def _module(argv: Sequence[Word]) -> Sequence[Word]:
 
 def scan(name: str, doors: Doors, words: Sequence[Word]) -> list[Requirement]:
     found: list[Requirement] = []
-    verb = _verbs_end(words) if name in SUBCOMMANDS else len(words)
+    verb = _verbs_end(words) if name in _VERBS_FIRST else len(words)
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else None
         if place >= verb and word.text in doors.words:

@@ -54,8 +54,14 @@ _LANGUAGES: Final = _names(
 )
 _QUOTED: Final = re.compile(r"\"((?:[^\"\\\n]|\\.){2,400})\"|'((?:[^'\\\n]|\\.){2,400})'|`([^`\n]{2,400})`")
 _CALLED: Final = re.compile(
-    r"(?:^|[\s;])(?:\\?!|\\!|\.sh\w*|\.sys\w*|system|exec|spawn|shell|program|%x.|qx.)[\s('\"]*([^\n]{1,400})"
+    r"(?:^|[\s;])(?:\.sh\w*|\.sys\w*|system|exec|spawn|shell|program|%x.|qx.)[\s('\"]*([^\n]{1,400})"
     r"|:[ \t]*;[ \t]*([^\n]{1,400})"
+)
+_ESCAPED: Final = re.compile(r"(?:^|[\s;])\\?![\s('\"]*([^\n]{1,400})")
+"""What follows an exclamation mark, in programs where it calls the shell."""
+_NO_ESCAPE: Final = _names(
+    "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua luajit awk gawk mawk nawk tclsh Rscript",
+    "osascript ghc groovy erl elixir raku scala",
 )
 _RULE: Final = re.compile(r"^\s*(?:[\d*/,@-]\S*\s+){5}(.+)$|^\t[@+-]*(.+)$", re.MULTILINE)
 """A line of a crontab, of a makefile."""
@@ -75,7 +81,7 @@ def suspects(name: str, argv: Sequence[Word], given: Word | None) -> Iterator[Su
         if given is not None and given.known:
             texts.append(given.text[:4096])
         for text in texts:
-            yield from list(_inside(text))[:_TEXTS]
+            yield from list(_inside(text, escapes=_VERSION.sub("", name) not in _NO_ESCAPE))[:_TEXTS]
     elif verbs is not None and given is not None and given.known:
         yield given.text[:1024]
 
@@ -111,8 +117,10 @@ def _behind(verbs: frozenset[str], argv: Sequence[Word]) -> Iterator[Suspect]:
             return
 
 
-def _inside(text: str) -> Iterator[str]:
-    """Texts within a program that a shell may get to see."""
-    for pattern in (_QUOTED, _CALLED, _RULE):
+def _inside(text: str, *, escapes: bool) -> Iterator[str]:
+    """Texts within a program that a shell may get to see. One that begins with a variable says nothing."""
+    for pattern in (_QUOTED, _CALLED, _ESCAPED, _RULE) if escapes else (_QUOTED, _CALLED, _RULE):
         for match in pattern.finditer(text):
-            yield next((group for group in match.groups() if group), "").rstrip("'\")")
+            found = next((group for group in match.groups() if group), "").rstrip("'\")")
+            if not found.startswith("$"):
+                yield found

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .doors import SUBCOMMANDS
+from .fetchers import MAYBE, addresses
 from .model import Requirement, Word
 
-MAYBE = "maybe"
-"""The reason of a requirement that may be none."""
 _WRITERS = frozenset(
     {"tee", "sponge", "rm", "mv", "touch", "mkdir", "rmdir", "truncate", "shred", "unlink", "chmod", "chown", "chgrp",
      "ln", "cp", "install", "rsync", "mktemp", "mkfifo", "mknod", "setfacl", "patch", "split", "csplit", "chattr",
@@ -52,13 +51,13 @@ _PART_LIMIT = 16
 
 
 def touches(name: str, argv: Sequence[Word]) -> tuple[Requirement, ...]:
-    """Files that the operands probably name. At most 256 words are looked at."""
+    """Files and addresses that the operands probably name. At most 256 words are looked at."""
     if name in _TEXT_TOOLS:
         return ()
     writes = name in _WRITERS
     reads = not writes and _only_reads(name, argv)
     language = name in _LANGUAGES
-    found: list[Requirement] = []
+    found = list(addresses(name, argv))
     for word in argv[1 : _LIMIT + 1]:
         text = word.text
         if text[:1] == "-":

@@ -180,7 +180,7 @@ class Walker:
             after(argv, site.state, stdin.known())
             return
         for name in frame.assignments:
-            if not name.islower():
+            if not variables.is_own(name):
                 self.budget.exact(variables.reason(name))
         assign(node.assignments, site.state, self.budget)
         if redirections or node.words:

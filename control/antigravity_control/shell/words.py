@@ -25,12 +25,15 @@ _DEFAULTS = frozenset({":-", "-", ":=", "="})
 _KEEPING = frozenset({"", ":?", "?", ":-", "-", ":=", "=", "%", "%%"})
 _DEMANDS = frozenset({":?", "?"})
 _INSTEAD = frozenset({":+", "+"})
+_SUM = re.compile(r"\$\(\(\s*(-?(?:0|[1-9]\d{0,8}))\s*(?:([-+*])\s*(0|[1-9]\d{0,8})\s*)?\)\)")
 _OUTPUT_HOME = re.compile(r"(?:(?<=[\0\s])|^)~(?=[/\0\s]|$)")
 _SPACE = " \t\n"
 _PLACES = 4
 """Folders beside the current one that are kept in mind."""
 _SPLIT = "\0"
 """Stands in a piece where bash would cut the word."""
+UNSET = "?"
+"""Behind the name of a variable that the line has unset: a key of its own among the variables."""
 _CUTS = dict.fromkeys(map(ord, _SPACE), _SPLIT)
 
 
@@ -284,7 +287,7 @@ def _cuts(state: State) -> dict[int, str]:
 def _known(part: Param, state: State, budget: Budget) -> tuple[Piece, ...] | None:
     name, op = part.name, part.op
     said, pieces = _said(name, state)
-    if op in _DEFAULTS and (not said or pieces == ()):
+    if op in _DEFAULTS and (not said or (pieces == () and (op[0] == ":" or _gone(name, state)))):
         instead: tuple[Piece, ...] | None = tuple(_value(part.operand, state, budget).pieces)
         if not instead and not said:
             return None  # the environment may give it a value
@@ -294,13 +297,19 @@ def _known(part: Param, state: State, budget: Budget) -> tuple[Piece, ...] | Non
     if pieces is None:
         return None
     if op in _INSTEAD:
-        return tuple(_value(part.operand, state, budget).pieces) if pieces else ()
+        holds = pieces or (op == "+" and not _gone(name, state))
+        return tuple(_value(part.operand, state, budget).pieces) if holds else ()
     if op in CUTTING:
         budget.spend(sum(len(piece.text) for piece in pieces))
-        return operated(pieces, op, part.operand, quoted=part.quoted)
+        return operated(name, pieces, op, part.operand, quoted=part.quoted)
     if op not in _KEEPING or (op in _DEMANDS and not pieces):
         return None
     return pieces
+
+
+def _gone(name: str, state: State) -> bool:
+    """Whether a variable that holds nothing is not even set: ``${x-y}`` tells the two from each other."""
+    return name + UNSET in state.variables or (_empty_argument(name) and name not in state.variables)
 
 
 def _said(name: str, state: State) -> tuple[bool, tuple[Piece, ...] | None]:
@@ -331,7 +340,7 @@ def _empty_argument(name: str) -> bool:
 def _sub(part: Sub, value: _Value, state: State, budget: Budget) -> None:
     value.exact = False
     value.quoted = value.quoted or part.quoted
-    text = state.output(part.programs[0], state) if part.kind == "command" else None
+    text = state.output(part.programs[0], state) if part.kind == "command" else _number(part)
     if text is None:
         value.add("unknown", part.raw)
         return
@@ -343,6 +352,15 @@ def _sub(part: Sub, value: _Value, state: State, budget: Budget) -> None:
             value.add("text", run)
         elif run:
             _cut(run, value, state, budget)
+
+
+def _number(part: Sub) -> str | None:
+    """What arithmetic of two plain numbers at most comes to."""
+    match = _SUM.fullmatch(part.raw) if part.kind == "arithmetic" else None
+    if match is None:
+        return None
+    first, sign, second = int(match[1]), match[2], int(match[3] or 0)
+    return str(first * second if sign == "*" else first - second if sign == "-" else first + second)
 
 
 def _fields(value: _Value, raw: str) -> list[Word]:

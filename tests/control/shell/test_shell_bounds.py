@@ -6,9 +6,11 @@ import time
 from random import Random
 
 import pytest
+from helpers.policies import policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antigravity_control import Request
 from antigravity_control.floor import check
 from antigravity_control.shell import read_line
 
@@ -95,3 +97,19 @@ def test_random_characters_of_the_grammar_stay_within_the_bound() -> None:
         for _ in range(20):
             text = "".join(random.choice(alphabet) for _ in range(size))
             assert min(costs(text), costs(text)) < MS_A_KIB
+
+
+@pytest.mark.parametrize(
+    "part", ["tee a b c d;cd x;", "cd y&&> a;", "curl a b c;cd x;", "cd x||cat a b c;", "cat *;cd x;"]
+)
+def test_a_decision_stays_within_the_bound_however_many_folders_a_line_may_be_in(part: str) -> None:
+    rules = {"allow": ["command(*)"], "deny": ["command(rm -rf)", "read_file(secret)", "read_url(evil.test)"]}
+    asked = policy(**rules)
+    request = Request("command", (part * 1024)[:1024])
+
+    def spent() -> float:
+        begin = time.process_time()
+        asked.decide(request)
+        return (time.process_time() - begin) * 1000
+
+    assert min(spent() for _ in range(3)) < MS_A_KIB

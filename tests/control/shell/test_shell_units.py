@@ -193,3 +193,12 @@ def test_windows_lines_are_asked_about(text: str) -> None:
     assert line.dialect != "bash"
     assert not line.literal
     assert not line.understood
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["git diff HEAD^", "git show HEAD^^", "sed 's/%NAME%/x/' a", 'grep "%TITLE%" a', "dir /tmp", "rmdir /tmp/x"],
+)
+def test_lines_that_only_look_like_those_of_windows_are_read_as_bash(text: str) -> None:
+    assert read_line(text).dialect == "bash"
+    assert read_line(text).literal

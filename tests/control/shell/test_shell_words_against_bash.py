@@ -17,7 +17,8 @@ QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 PIECES = [
     "a", "b", "0", " ", " ", "\t", "'", '"', "\\", "\\\n", "$'", "\\x41", "\\101", "\\n", "\\'",
     "{a,b}", "{", "}", ",", "..",
-    "{1..3}", "{c..a}", "{,x}", "$1", "$@", "#", "=", "!", "~", ":", "%", "^", "[", "]", "\\\\",
+    "{1..3}", "{c..a}", "{,x}", "{m..m}", "{01..03}", "{a..e..2}",
+    "$1", "$@", "#", "=", "!", "~", ":", "%", "^", "[", "]", "\\\\",
     '\\"', "\\$", "\\`", "''", '""',
     "'a b'", '"c d"', "$", "é", "\\u00e9", "-", "/", "+", "@", "x=1",
 ]  # fmt: skip
@@ -53,6 +54,26 @@ def test_a_literal_word_is_what_bash_passes_on(tmp_path: Path, pieces: list[str]
     words = line.units[0].argv[2:]
     if all(word.known for word in words):
         assert [value(word) for word in words] == (wanted if words else [])
+
+
+SET = "x=abc; x1=i; x2=; x3=j; xq=k; xr=l; y=; unset u; set -- p 'q r'; w=(m n o); "
+VALUES = [
+    "$x", "${x#a}", "${x:1}", "${x/b/z}", "${x^}", "${y-k}", "${y:-k}", "${u-k}", "${u:-k}", "${y+k}", "${u+k}",
+    "${y:+k}", "${1-k}", "${3-k}", "${3+k}", "$x{1..3}", "a$x{q,r}", "$1{0,1}", '"$x"{a,b}', "${@:2}", "${@: -1}",
+    "${w[@]:1}", "${w[@]:1:1}", "r${w[@]:1}", "${w[@]%n}", "${w[*]^^}", '"${w[@]:1}"', "$((-1))", "$((2-5))",
+    "$(( 3 * 2 ))", "{01..1}", "{-01..1}", "{5..1..2}", "{a..b}{1..1}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", VALUES)
+def test_a_value_that_the_line_sets_is_what_bash_makes_of_it(tmp_path: Path, word: str) -> None:
+    script = f"{SET}printf '%s\\0' {word}"
+    ran = subprocess.run(
+        ["/bin/bash", "--norc", "-c", script], capture_output=True, cwd=tmp_path, timeout=10, check=True, text=True
+    )
+    argv = read_line(script).units[-1].argv[2:]
+    assert [value(each) for each in argv] == (ran.stdout.split("\0")[:-1] if argv else [])
+    assert argv or ran.stdout == "\0"
 
 
 @settings(max_examples=40, deadline=None)
