@@ -10,30 +10,30 @@ What reads command lines is loaded when it is first asked for: a host that only 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from .actions import ACTIONS, Action, ActionName, Request
 from .decision import Call, Decision, Verdict, strictest
+from .language.actions import ACTIONS, Action, ActionName, Request
+from .language.rules import Rules, RulesError
+from .language.scopes import Scope
 from .policy import DecisionContext, decide, nobody_to_ask
-from .rules import Rules, RulesError
-from .scopes import Scope
 
 if TYPE_CHECKING:
     from .engine import Policy
-    from .grammar import Rule, RuleFault
-    from .modes import Mode
-    from .settings import Source, read_file, standard_sources
-    from .suggest import rules_for
+    from .judging.suggest import rules_for
+    from .language.grammar import Rule, RuleFault
+    from .language.modes import Mode
+    from .sources.settings import Source, read_file, standard_sources
     from .tools import requests_of
 
 _LATE: Final = {
-    "Mode": "modes",
+    "Mode": "language.modes",
     "Policy": "engine",
-    "Rule": "grammar",
-    "RuleFault": "grammar",
-    "Source": "settings",
-    "read_file": "settings",
+    "Rule": "language.grammar",
+    "RuleFault": "language.grammar",
+    "Source": "sources.settings",
+    "read_file": "sources.settings",
     "requests_of": "tools",
-    "rules_for": "suggest",
-    "standard_sources": "settings",
+    "rules_for": "judging.suggest",
+    "standard_sources": "sources.settings",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from .scopes import Scope
+from .language.scopes import Scope
 
 Verdict = Literal["allow", "ask", "force_ask", "deny"]
 

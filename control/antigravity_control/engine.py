@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName, Request
-from .commands import LineJudge
 from .decision import Decision, Verdict, strictest
-from .files import FileJudge
-from .finding import Finding
-from .grammar import Rule, RuleFault
-from .modes import Attendance, Mode, read_flags
-from .paths import Links
-from .remote import RemoteJudge
-from .rules import Rules
-from .ruleset import Roots, RuleSet
-from .settings import Source, mode_of, names_of, parse_list, rules_of, trusted_folders
+from .judging.commands import LineJudge
+from .judging.files import FileJudge
+from .judging.finding import Finding
+from .judging.remote import RemoteJudge
+from .language.actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName, Request
+from .language.grammar import Rule, RuleFault
+from .language.modes import Attendance, Mode, read_flags
+from .language.paths import Links
+from .language.rules import Rules
+from .sets.ruleset import Roots, RuleSet
 from .shell import read_line
+from .sources.settings import Source, mode_of, names_of, parse_list, rules_of, trusted_folders
 from .tools import requests_of
 
 _WORDS = {

@@ -6,14 +6,14 @@ what the request says: it is for the person who sees the request anyway, not for
 
 from typing import Final, Protocol
 
-from .actions import FILE_ACTIONS, ActionName, Request
 from .decision import Decision
-from .finding import Finding
-from .grammar import Rule, RuleFault
-from .modes import Mode
-from .rules import Rules
-from .ruleset import RuleSet
-from .scopes import KINDS
+from .judging.finding import Finding
+from .language.actions import FILE_ACTIONS, ActionName, Request
+from .language.grammar import Rule, RuleFault
+from .language.modes import Mode
+from .language.rules import Rules
+from .language.scopes import KINDS
+from .sets.ruleset import RuleSet
 
 _SHOWN: Final = 200
 #: Rules of other actions that have a say.

@@ -7,11 +7,11 @@ Owns: the objects of ``control decide`` and ``control floor``: one object in, on
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .actions import ACTIONS, Request
 from .engine import Policy
 from .floor import check
-from .modes import Attendance
-from .settings import Source
+from .language.actions import ACTIONS, Request
+from .language.modes import Attendance
+from .sources.settings import Source
 
 
 class _InputError(ValueError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from .decision import Call, Decision, Verdict
-from .rules import Rules
+from .language.rules import Rules
 
 if TYPE_CHECKING:
     from .engine import Policy

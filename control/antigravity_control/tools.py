@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from .actions import ActionName, Request
-from .paths import is_windows
+from .language.actions import ActionName, Request
+from .language.paths import is_windows
 
 _PATH_KEYS: Final = ("path", "file_path", "filePath", "AbsolutePath", "TargetFile", "file", "filename")
 _FOLDER_KEYS: Final = (*_PATH_KEYS, "DirectoryPath", "SearchPath", "SearchDirectory", "directory", "dir", "cwd")

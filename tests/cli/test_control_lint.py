@@ -10,7 +10,7 @@ from helpers.cli import call_cli, environment, events, one_line, run_cli
 
 from antigravity_acp.cli._control_lint import Flaw, lint
 from antigravity_control import Source
-from antigravity_control.settings import read_file
+from antigravity_control.sources.settings import read_file
 
 
 def flaws(*, workspace: str | None = "/w", home: str | None = "/home/person", **lists: list[Any]) -> list[Flaw]:

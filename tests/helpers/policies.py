@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from antigravity_control import ActionName, Decision, Policy, Request, Source
-from antigravity_control.modes import Attendance
+from antigravity_control.language.modes import Attendance
 
 Lines = Iterable[str]
 

@@ -362,7 +362,7 @@ async def test_always_is_offered_where_the_rule_itself_says_nothing_secret(
 async def test_a_rule_that_cannot_be_looked_at_in_time_is_not_offered(
     tmp_path: Path, person: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antigravity_control.suggest._LOOK_S", -1.0)
+    monkeypatch.setattr("antigravity_control.judging.suggest._LOOK_S", -1.0)
     approver = TerminalApprover(LineReader(person.read_end), person._show, governor_in(tmp_path))
     person.type("a\nn\n")
     assert not (await approver.decide(request("run_command", kind="execute", command="touch made"))).allowed

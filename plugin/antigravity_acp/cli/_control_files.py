@@ -12,8 +12,8 @@ from typing import Any, Final
 from antigravity_acp.governing.sources import check_rules, sources_of
 from antigravity_acp.settings import Settings
 from antigravity_control import Policy, RuleFault, Scope, Source, read_file, standard_sources
-from antigravity_control.malformed import why_no_yaml
-from antigravity_control.settings import FILE_LIMIT, joined, repeated
+from antigravity_control.sources.malformed import why_no_yaml
+from antigravity_control.sources.settings import FILE_LIMIT, joined, repeated
 
 from .failures import SETUP, CliError
 from .options import AgentFlags

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from antigravity_control import Policy, Source
 from antigravity_control.jsonl import decide_vector, floor_vector
-from antigravity_control.modes import Attendance
-from antigravity_control.settings import joined
+from antigravity_control.language.modes import Attendance
+from antigravity_control.sources.settings import joined
 
 from ._control_files import home_folder
 from .failures import FAILED

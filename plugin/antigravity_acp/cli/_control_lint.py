@@ -11,17 +11,17 @@ from os.path import abspath
 from typing import Final, Literal
 
 from antigravity_control import Policy, Rule, RuleFault, Source
-from antigravity_control.actions import FILE_ACTIONS, LINE_ACTIONS
 from antigravity_control.floor import check
-from antigravity_control.grammar import Regex, notes
-from antigravity_control.hosts import Host
-from antigravity_control.paths import Paths
-from antigravity_control.rules import is_name
-from antigravity_control.scopes import KINDS
-from antigravity_control.settings import names_of, rules_of
+from antigravity_control.judging.suggest import READERS, RUNNERS, WRITERS
+from antigravity_control.language.actions import FILE_ACTIONS, LINE_ACTIONS
+from antigravity_control.language.grammar import Regex, notes
+from antigravity_control.language.hosts import Host
+from antigravity_control.language.paths import Paths
+from antigravity_control.language.rules import is_name
+from antigravity_control.language.scopes import KINDS
 from antigravity_control.shell.names import fold_name
 from antigravity_control.shell.wrappers import ALIASES, WRAPPERS
-from antigravity_control.suggest import READERS, RUNNERS, WRITERS
+from antigravity_control.sources.settings import names_of, rules_of
 from antigravity_control.tools import TOOLS
 
 from ._control import guarded, one_line

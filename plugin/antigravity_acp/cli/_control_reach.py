@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from antigravity_control import Rule
-from antigravity_control.grammar import McpTarget, Regex
-from antigravity_control.hosts import Host
-from antigravity_control.options import canonical
-from antigravity_control.paths import Paths
+from antigravity_control.language.grammar import McpTarget, Regex
+from antigravity_control.language.hosts import Host
+from antigravity_control.language.paths import Paths
+from antigravity_control.sets.options import canonical
 from antigravity_control.shell.names import fold_name
 
 Key = tuple[str, ...]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from antigravity_control import ACTIONS, Decision, Policy, Request, RuleFault, Source
-from antigravity_control.keys import near, shown
+from antigravity_control.sources.keys import near, shown
 
 from ._control import one_line, request_of, word
 from ._control_files import home_folder, load, whole

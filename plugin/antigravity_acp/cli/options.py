@@ -80,7 +80,7 @@ def _read(path: str) -> dict[str, Any]:
         reason = os.strerror(error.errno).lower() if error.errno else "it cannot be opened"
         raise CliError("INVALID_SETTINGS", f"The settings file {path} cannot be read: {reason}.") from None
     except (ValueError, RecursionError) as error:
-        from antigravity_control.malformed import why_no_json
+        from antigravity_control.sources.malformed import why_no_json
 
         raise CliError("INVALID_SETTINGS", f"The settings file {path} {why_no_json(raw, error)}.") from None
     if not isinstance(values, dict):

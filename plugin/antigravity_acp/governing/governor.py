@@ -320,15 +320,15 @@ def _is_line(rule: str) -> bool:
 
 def _runs_others(line: str) -> bool:
     """Whether a line begins with a shell, an interpreter or a wrapper: its name says nothing about what it does."""
-    from antigravity_control.suggest import RUNNERS
+    from antigravity_control.judging.suggest import RUNNERS
 
     return posixpath.basename(line.split(maxsplit=1)[0]) in RUNNERS if line else True
 
 
 def _is_narrow(rule: str) -> bool:
     """Whether a rule that a call's own words became is neither a pattern nor stands for everything."""
-    from antigravity_control.grammar import McpTarget, Regex, Rule, parse_rule
-    from antigravity_control.scopes import Origin
+    from antigravity_control.language.grammar import McpTarget, Regex, Rule, parse_rule
+    from antigravity_control.language.scopes import Origin
 
     read = parse_rule(rule, "allow", Origin("turn", "grants[0]"))
     if not isinstance(read, Rule) or read.parsed is None or isinstance(read.parsed, Regex):

@@ -63,7 +63,7 @@ def sources_of(
     # Late: what reads rules knows the grammar of command lines, and that takes a moment.
     from antigravity_control import Source, read_file, standard_sources
     from antigravity_control.ledger import default_path
-    from antigravity_control.projects import project_sources
+    from antigravity_control.sources.projects import project_sources
 
     values: dict[str, Any] = {
         "permissions": {kind: getattr(settings.permissions, kind) for kind in _PREFIXES},
@@ -108,7 +108,7 @@ def _name_fault(prefix: str, text: str) -> str | None:
 
 def _rule_fault(kind: str, text: str) -> str | None:
     # Late again: settings with plain names need no grammar.
-    from antigravity_control.settings import parse_list
+    from antigravity_control.sources.settings import parse_list
 
     _, faults = parse_list([text], "deny" if kind == "deny" else "ask" if kind == "ask" else "allow", "plugin", "")
     return next((each.reason for each in faults if each.effect == "ignored"), None)

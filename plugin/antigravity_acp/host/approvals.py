@@ -305,7 +305,7 @@ def _why_unwritten(rules: tuple[str, ...]) -> str:
     if not rules:
         return ""
     # Late: only a question that a rule could answer has any.
-    from antigravity_control.suggest import why_unwritten
+    from antigravity_control.judging.suggest import why_unwritten
 
     return why_unwritten(rules)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antigravity_control import Rule
-from antigravity_control.command_index import CommandIndex
-from antigravity_control.grammar import parse_rule
-from antigravity_control.scopes import Origin
+from antigravity_control.language.grammar import parse_rule
+from antigravity_control.language.scopes import Origin
+from antigravity_control.sets.command_index import CommandIndex
 from antigravity_control.shell import matches_prefix, matches_regex_tokens, may_match_prefix, read_line
 
 SKIP = ["--dangerously-skip-permissions"]

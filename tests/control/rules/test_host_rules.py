@@ -5,7 +5,7 @@ import time
 import pytest
 from helpers.policies import verdict
 
-from antigravity_control.hosts import read_target, rule_host
+from antigravity_control.language.hosts import read_target, rule_host
 
 SKIP = ["--dangerously-skip-permissions"]
 

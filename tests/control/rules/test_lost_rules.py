@@ -6,7 +6,7 @@ import pytest
 
 from antigravity_control import Policy, Request, Rules, Source
 from antigravity_control.jsonl import decide_vector
-from antigravity_control.keys import near
+from antigravity_control.sources.keys import near
 
 ALLOWED = {"allow": ["command(echo)"]}
 ECHO = Request("command", "echo hi")

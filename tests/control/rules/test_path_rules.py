@@ -7,7 +7,7 @@ import pytest
 from helpers.policies import policy, verdict
 
 from antigravity_control import Request
-from antigravity_control.paths import Paths, case_folds, resolve
+from antigravity_control.language.paths import Paths, case_folds, resolve
 
 SKIP = ["--dangerously-skip-permissions"]
 

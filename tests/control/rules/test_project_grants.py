@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antigravity_control import Policy, Request
-from antigravity_control.projects import PROJECT_LIMIT, project_sources
+from antigravity_control.sources.projects import PROJECT_LIMIT, project_sources
 
 
 @pytest.fixture

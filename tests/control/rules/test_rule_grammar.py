@@ -3,8 +3,8 @@
 import pytest
 
 from antigravity_control import ACTIONS, Policy, Rule, RuleFault, Source
-from antigravity_control.grammar import McpTarget, Regex, parse_rule
-from antigravity_control.scopes import Origin
+from antigravity_control.language.grammar import McpTarget, Regex, parse_rule
+from antigravity_control.language.scopes import Origin
 
 HERE = Origin("global", "permissions.allow[0]", "settings.json")
 

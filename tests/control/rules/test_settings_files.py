@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antigravity_control import Policy, Request, Source, read_file, standard_sources
-from antigravity_control.settings import FILE_LIMIT
+from antigravity_control.sources.settings import FILE_LIMIT
 
 LS = Request("command", "ls")
 

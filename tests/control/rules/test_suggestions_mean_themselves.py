@@ -3,7 +3,7 @@
 import pytest
 
 from antigravity_control import Policy, Request, Source, rules_for
-from antigravity_control.actions import ActionName
+from antigravity_control.language.actions import ActionName
 
 
 @pytest.mark.parametrize(

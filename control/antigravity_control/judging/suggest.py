@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
-from .hosts import read_target
-from .shell import Unit
+from ..language.actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
+from ..language.hosts import read_target
+from ..shell import Unit
 
 
 def _names(*lines: str) -> frozenset[str]:
@@ -74,7 +74,7 @@ def why_unwritten(rules: Iterable[str]) -> str:
     or the end of a sentence. It names kinds of secrets, never one.
     """
     # Late: most decisions suggest nothing.
-    from .outputs import scan
+    from ..outputs import scan
 
     text = "\n".join(rules)
     seen = scan(text, policy="audit", budget_s=_LOOK_S)

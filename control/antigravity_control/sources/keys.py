@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from .grammar import RuleFault
-from .scopes import KINDS, Scope
+from ..language.grammar import RuleFault
+from ..language.scopes import KINDS, Scope
 
 #: Where grants are kept, by scope of the file: command line and plugin, all surfaces, a project.
 LAYOUTS: Final = (

@@ -7,14 +7,14 @@ A read deny denies writes; a write allow allows reads; a write deny leaves reads
 from collections.abc import Sequence
 from typing import Final
 
-from .actions import ActionName
+from ..language.actions import ActionName
+from ..language.grammar import Rule
+from ..language.modes import SENSITIVE, Mode
+from ..language.paths import Place, Spellings, fold
+from ..language.scopes import Kind
+from ..sets.path_index import matched
+from ..sets.ruleset import Roots, RuleSet
 from .finding import Finding
-from .grammar import Rule
-from .modes import SENSITIVE, Mode
-from .path_index import matched
-from .paths import Place, Spellings, fold
-from .ruleset import Roots, RuleSet
-from .scopes import Kind
 from .suggest import rules_for
 
 #: What a rule says, in words.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
-from .grammar import Rule
-from .paths import Parts, Place, fold
+from ..language.grammar import Rule
+from ..language.paths import Parts, Place, fold
 
 _GLOB_LIMIT: Final = 4_096
 

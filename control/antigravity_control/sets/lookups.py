@@ -4,8 +4,8 @@ Owns: :class:`HostIndex`, a tree of labels from the top level down, and :class:`
 Looking one up costs the length of the name, however many rules there are.
 """
 
-from .grammar import McpTarget, Rule
-from .hosts import Host
+from ..language.grammar import McpTarget, Rule
+from ..language.hosts import Host
 
 
 class _Node:

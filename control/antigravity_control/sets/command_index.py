@@ -10,10 +10,10 @@ order, leave it open.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-from .grammar import Regex, Rule
+from ..language.grammar import Regex, Rule
+from ..shell import Line, Unit, Word, matches_regex_tokens
+from ..shell.names import plain
 from .options import canonical, loose_words, options_of
-from .shell import Line, Unit, Word, matches_regex_tokens
-from .shell.names import plain
 
 _PLAIN_FIRST: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
 Hit = tuple[Literal["yes", "maybe"], Rule]

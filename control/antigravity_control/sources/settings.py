@@ -3,7 +3,7 @@
 Owns: :class:`Source` (data of one scope), the three layouts in which grants are kept, and the bounded reading of the
 files that hold them. Nothing here raises for what a file says: what is wrong becomes a fault with its file, its place
 and its reason, and is left out; it never widens anything: a fault says whether a deny or an ask may be lost by it. Keys
-that nobody reads are reported, not used (:mod:`antigravity_control.keys`). A key that stands twice is reported; the
+that nobody reads are reported, not used (:mod:`.keys`). A key that stands twice is reported; the
 last one counts, as everywhere, but no deny and no ask is lost by it. Values never appear in a fault.
 
 Layouts: ``permissions.{allow,ask,deny}`` (command line, plugin), ``userSettings.globalPermissionGrants.{…}`` (shared),
@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from .grammar import Rule, RuleFault, notes, parse_rule
+from ..language.grammar import Rule, RuleFault, notes, parse_rule
+from ..language.modes import read_mode, tightened
+from ..language.rules import Rules, is_name
+from ..language.scopes import KINDS, Kind, Origin, Scope
 from .keys import CAREFUL_KEYS, LAYOUTS, MODE_KEYS, shown, unread
 from .malformed import why_no_json
-from .modes import read_mode, tightened
-from .rules import Rules, is_name
-from .scopes import KINDS, Kind, Origin, Scope
 
 FILE_LIMIT: Final = 4 * 1024 * 1024
 RULE_LIMIT: Final = 100_000
@@ -199,7 +199,7 @@ def parse_list(
 
 
 def mode_of(sources: Iterable[Source]) -> tuple[dict[str, Any], list[RuleFault]]:
-    """What the sources say about the mode, as fields of :class:`~antigravity_control.modes.Mode`."""
+    """What the sources say about the mode, as fields of :class:`~antigravity_control.language.modes.Mode`."""
     fields: dict[str, Any] = {}
     faults: list[RuleFault] = []
     ordered = sorted(

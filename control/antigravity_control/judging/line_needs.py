@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from .actions import ActionName
+from ..language.actions import ActionName
+from ..shell import Line, Redirection, Unit
 from .files import FileJudge
 from .finding import Finding
 from .remote import RemoteJudge
-from .shell import Line, Redirection, Unit
 from .suggest import rules_for
 
 #: Files that hold nothing: opening them needs nobody's word, though a rule may still deny it.

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from .grammar import RuleFault
-from .paths import Paths, Place, fold, is_windows
-from .remote import files_of
+from ..judging.remote import files_of
+from ..language.grammar import RuleFault
+from ..language.paths import Paths, Place, fold, is_windows
 from .settings import Source, read_file
 
 #: Files that are looked at, and values of one of them.

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from .actions import ActionName
+from ..floor import check
+from ..language.actions import ActionName
+from ..language.grammar import Rule
+from ..language.modes import Mode
+from ..language.scopes import Kind
+from ..sets.options import walks
+from ..sets.ruleset import RuleSet
+from ..shell import Line, Unit, Word, suspected
+from ..shell.fetchers import MAYBE
 from .files import UNTRUSTED, VERBS, FileJudge
 from .finding import Finding, strongest
-from .floor import check
-from .grammar import Rule
 from .line_needs import NeedJudge, opened, wherever
-from .modes import Mode
-from .options import walks
 from .remote import RemoteJudge
-from .ruleset import RuleSet
-from .scopes import Kind
-from .shell import Line, Unit, Word, suspected
-from .shell.fetchers import MAYBE
 from .suggest import rules_for, runs_others
 
 #: Commands whose operands are text.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from .grammar import Rule
+from ..language.grammar import Rule
 
 Outcome = Literal["allow", "ask", "deny"]
 _STRICTNESS: Final[dict[Outcome, int]] = {"allow": 0, "ask": 2, "deny": 4}

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from ..shell import Pattern, PatternError, compile_tokens
 from .actions import ACTIONS, FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
 from .hosts import Host, rule_host
 from .scopes import SCOPES, Kind, Origin, Scope
-from .shell import Pattern, PatternError, compile_tokens
 
 TARGET_LIMIT: Final = 8_192
 _WRITTEN: Final = re.compile(r"(?P<action>[^()]*)\((?P<target>.*)\)", re.DOTALL)

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from .actions import ActionName
+from ..language.actions import ActionName
+from ..language.grammar import Rule
+from ..language.hosts import Target, read_target
+from ..language.modes import Mode
+from ..language.paths import is_windows
+from ..language.scopes import Kind
+from ..sets.ruleset import RuleSet
+from ..shell.names import plain
 from .files import VERBS, FileJudge
 from .finding import Finding, strongest
-from .grammar import Rule
-from .hosts import Target, read_target
-from .modes import Mode
-from .paths import is_windows
-from .ruleset import RuleSet
-from .scopes import Kind
-from .shell.names import plain
 from .suggest import rules_for
 
 #: Hosts of a `file:` URL that say nothing.

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
+from ..language.actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
+from ..language.grammar import Rule, RuleFault
+from ..language.paths import Links, Paths, Place, Spellings, is_windows
+from ..language.scopes import Kind
 from .command_index import CommandIndex
-from .grammar import Rule, RuleFault
 from .lookups import HostIndex, McpIndex
 from .path_index import PathIndex
-from .paths import Links, Paths, Place, Spellings, is_windows
-from .scopes import Kind
 
 _WALK_LIMIT: Final = 20_000
 

@@ -1,0 +1,1 @@
+"""Where rules come from: settings files, their keys, a project's grants, and what is wrong with them."""
