@@ -6,6 +6,7 @@ give the same line for that name, so that a dangerous command is only ever writt
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -187,13 +188,17 @@ def quoted_for_sh(text: str) -> str:
 
 
 def line(random: Random, argv: list[str], depth: int) -> str:
-    """One line that, so it is hoped, runs ``argv``. Whether it does is for bash to say."""
+    """One line that, so it is hoped, runs ``argv``. Whether it does is for bash to say.
+
+    A here-document inside another one has an end of its own: with the same one bash runs by accident what a person
+    would not write, pieces of which the reading does not put together.
+    """
     if depth <= 0:
         return plain(random, argv)
     inner = line(random, argv, depth - 1)
-    if random.random() < 0.4:
-        return random.choice(SHELLS)(random, inner)
-    return random.choice(GROUPS).format(inner)
+    in_shell = random.random() < 0.4
+    whole = random.choice(SHELLS)(random, inner) if in_shell else random.choice(GROUPS).format(inner)
+    return re.sub(r"\bEOF\b", f"EOF{depth}", whole)
 
 
 MENTIONS: list[Callable[[Random, str], str]] = [

@@ -4,16 +4,15 @@ import posixpath
 import re
 from collections.abc import Sequence
 
+from .arrays import array, clear, put, small
 from .ast import Assignment
 from .budget import Budget
 from .formats import formatted
 from .model import Piece, Word, without
-from .words import UNSET, State, joined, single
+from .words import UNSET, State, single
 
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _READING = frozenset({"read", "mapfile", "readarray", "getopts", "let"})
-_VALUE_LIMIT = 1_024
-_PIECE_LIMIT = 32
 _FOLDERS = frozenset({"cd", "pushd", "popd"})
 _CD_OPTION = re.compile(r"-[-LPe@]+")
 
@@ -24,36 +23,16 @@ def assign(assignments: Sequence[Assignment], state: State, budget: Budget) -> N
         value = single(item.value, state, budget)
         state.variables.pop(item.name + UNSET, None)
         if item.elements:
-            _array(item, state, budget)
-        elif item.plain and _small(value.pieces):
-            state.variables[item.name] = _as_text(value.pieces)
+            array(item, state, budget)
+        elif item.plain and small(value.pieces):
+            put(item.name, _as_text(value.pieces), state)
         elif item.plain:
-            state.variables[item.name] = None
-        else:
-            state.variables[item.name] = _appended(state.variables.get(item.name), value)
-
-
-def _array(item: Assignment, state: State, budget: Budget) -> None:
-    """An array: its elements, all of them together, and the first one under the bare name."""
-    words = [single(raw, state, budget) for raw in item.elements[:_PIECE_LIMIT]]
-    if item.add:
-        words = [*_elements(item.name, state), *words][:_PIECE_LIMIT]
-    known = [word.pieces if _small(word.pieces) else None for word in words]
-    state.variables[item.name] = known[0]
-    for place, pieces in enumerate(known):
-        state.variables[f"{item.name}[{place}]"] = pieces
-    everything = joined(words) if None not in known and len(words) < _PIECE_LIMIT else None
-    state.variables[f"{item.name}[@]"] = state.variables[f"{item.name}[*]"] = everything
-
-
-def _elements(name: str, state: State) -> list[Word]:
-    """The elements that an array has already; a plain variable is its own first one."""
-    found: list[Word] = []
-    pieces = state.variables.get(f"{name}[0]", state.variables.get(name))
-    while pieces is not None and len(found) < _PIECE_LIMIT:
-        found.append(Word("".join(piece.text for piece in pieces), False, name, pieces))
-        pieces = state.variables.get(f"{name}[{len(found)}]")
-    return found
+            put(item.name, None, state)
+        elif item.add:
+            put(item.name, _appended(state.variables.get(item.name), value), state)
+        else:  # one element, and nobody knows which
+            clear(item.name, state)
+            put(item.name, None, state)
 
 
 def _as_text(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
@@ -63,11 +42,7 @@ def _as_text(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
 
 def _appended(before: tuple[Piece, ...] | None, value: Word) -> tuple[Piece, ...] | None:
     pieces = (*(before or ()), *value.pieces)
-    return pieces if before and _small(pieces) else None
-
-
-def _small(pieces: Sequence[Piece]) -> bool:
-    return len(pieces) <= _PIECE_LIMIT and sum(len(piece.text) for piece in pieces) <= _VALUE_LIMIT
+    return pieces if before and small(pieces) else None
 
 
 def after(argv: Sequence[Word], state: State, given: str | None = None) -> None:
@@ -84,10 +59,10 @@ def after(argv: Sequence[Word], state: State, given: str | None = None) -> None:
         _read(argv[1:], given, state)
     elif name in _READING:
         for word in argv[1:]:
-            state.variables[word.text.partition("=")[0]] = None
+            put(word.text.partition("=")[0], None, state)
     elif name == "printf" and len(argv) > 2 and argv[1].text == "-v":
         text = formatted([word.text for word in argv[3:]]) if all(word.known for word in argv[3:]) else None
-        state.variables[argv[2].text] = None if text is None else (Piece("text", text),)
+        put(argv[2].text, None if text is None else (Piece("text", text),), state)
     elif name == "unset":
         _unset(argv[1:], state)
     elif name == "set":
@@ -129,7 +104,7 @@ def _read(words: Sequence[Word], given: str, state: State) -> None:
     values = line.split(None, len(names) - 1) if len(names) > 1 else [line]
     for place, name in enumerate(names or ["REPLY"]):
         value = values[place] if place < len(values) else ""
-        state.variables[name] = (Piece("text", value),) if value else None
+        put(name, (Piece("text", value),) if value else None, state)
 
 
 def _unset(words: Sequence[Word], state: State) -> None:
@@ -137,7 +112,8 @@ def _unset(words: Sequence[Word], state: State) -> None:
     if any(word.text.startswith("-") and "f" in word.text for word in words):
         return
     for word in words:
-        state.variables[word.text] = () if word.known else None
+        clear(word.text, state)
+        put(word.text, () if word.known else None, state)
         if word.known:
             state.variables[word.text + UNSET] = ()
 
@@ -179,8 +155,8 @@ def _declare(words: Sequence[Word], state: State) -> None:
     for word in words:
         name, equals, _ = word.text.partition("=")
         if equals and name.isidentifier():
-            known = word.known and _small(word.pieces)
-            state.variables[name] = without(word.pieces, len(name) + 1) if known else None
+            known = word.known and small(word.pieces)
+            put(name, without(word.pieces, len(name) + 1) if known else None, state)
 
 
 def _folder(operands: Sequence[Word], cwd: str | None) -> str | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .ast import Compound, Param, Text
+from .budget import Budget
 from .model import Word
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -43,7 +44,15 @@ def computes(command: str, argv: Sequence[Word]) -> str | None:
     return None
 
 
-def tested(node: Compound) -> bool:
+def note_test(node: Compound, budget: Budget) -> None:
+    """What ``[[ … ]]`` and ``(( … ))`` mean for the line."""
+    if _holds_code(node):
+        budget.ask("a test may run what an operand of it holds")
+    if _tested(node):
+        budget.exact("arithmetic expansion")
+
+
+def _tested(node: Compound) -> bool:
     """Whether ``[[ … ]]`` compares numbers that are not written there."""
     marked = [word.unquoted() for word in node.words]
     if not any(text in _COMPARING for text in marked):
@@ -55,7 +64,7 @@ def tested(node: Compound) -> bool:
     return False
 
 
-def holds_code(node: Compound) -> bool:
+def _holds_code(node: Compound) -> bool:
     """Whether an operand of ``[[ … ]]`` has a substitution in quotes."""
     texts = (part.value for word in node.words for part in word.parts if isinstance(part, Text))
     return any("$(" in text or "`" in text for text in texts)

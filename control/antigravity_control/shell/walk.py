@@ -10,6 +10,7 @@ from functools import partial
 
 from . import assignments as variables
 from . import setting, side_doors
+from .arrays import put
 from .ast import Compound, Node, Param, Part, Pipeline, Program, RawWord, Redirect, Simple, Sub, Text
 from .budget import UNIT_LIMIT, BrokenError, Budget, TooMuchError
 from .effects import DECLARING, after, assign
@@ -105,7 +106,7 @@ class Walker:
             self._loop(node, inside)
         else:
             if node.kind == "test":
-                self._test(node)
+                setting.note_test(node, self.budget)
             for given in inside.stdin.rounds(node):
                 for body in node.bodies:
                     self.program(body, replace(inside, stdin=given))
@@ -114,16 +115,11 @@ class Walker:
             if site.state.left(folder) and node.kind in _LOOPS:
                 self.budget.ask("a loop that changes the folder")
 
-    def _test(self, node: Compound) -> None:
-        if setting.holds_code(node):
-            self.budget.ask("a test may run what an operand of it holds")
-        if setting.tested(node):
-            self.budget.exact("arithmetic expansion")
-
     def _function(self, node: Compound, site: Site) -> None:
         site.state.functions.add(node.name)
         self.functions[node.name] = (node.bodies[0], node.raw[:SEGMENT_LIMIT])
         state = site.state.copy()
+        state.give(())
         state.arguments = True
         state.unsure()
         self.program(node.bodies[0], replace(site, state=state))
@@ -134,11 +130,11 @@ class Walker:
             values.extend(words(raw, site.state, self.budget))
         known = [word.pieces for word in values if word.known][:_LOOP_LIMIT]
         for pieces in (*known, *([] if known else [None])):
-            site.state.variables[node.name] = pieces
+            put(node.name, pieces, site.state)
             for body in node.bodies:
                 self.program(body, site)
         if len(known) != len(values):
-            site.state.variables[node.name] = None
+            put(node.name, None, site.state)
 
     def _expansions(self, parts: tuple[Part, ...], site: Site) -> None:
         for part in parts:
@@ -272,12 +268,15 @@ class Walker:
 
     def _call(self, name: str | None, argv: list[Word], site: Site) -> None:
         """A function of the line: its body once more, as a guess, with the arguments of this call."""
-        how = f"call {name}"
-        if name is None or name not in self.functions or how in site.via:
+        if name is None or name not in self.functions:
+            return
+        body, text = self.functions[name]
+        how = f"call {name} {text}"
+        if how in site.via:
             return
         state = site.state.copy()
         state.give(tuple(argv[1:]))
-        self.program(self.functions[name][0], site.inside(how, role="guess", state=state))
+        self.program(body, site.inside(how, role="guess", state=state))
         site.state.take(state)
 
     def _role(self, first: Word, opened: Opened, site: Site) -> Role:
