@@ -270,8 +270,9 @@ class Walker:
         """A function of the line: its body once more, as a guess, with the arguments of this call."""
         if name is None or name not in self.functions:
             return
-        body, text = self.functions[name]
-        how = f"call {name} {text}"
+        body, _ = self.functions[name]
+        # Once for each definition: one that calls itself comes to the same, one that takes its name is another.
+        how = f"call {name} {id(body)}"
         if how in site.via:
             return
         state = site.state.copy()
