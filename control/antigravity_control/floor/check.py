@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 
 from ..shell import Line, Redirection, Unit, read_line
-from ..shell.budget import SIZE_LIMIT
-from ..shell.model import SEGMENT_LIMIT
-from ..shell.names import visible
+from ..shell.text.budget import SIZE_LIMIT
+from ..shell.values.model import SEGMENT_LIMIT
+from ..shell.values.names import visible
 from . import interpreters, table, windows_commands
 from .commands import entry_of
 from .launchers import launched

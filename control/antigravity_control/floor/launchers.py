@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..shell import Unit, Word
-from ..shell.options import read_options
+from ..shell.programs.options import read_options
 
 _LOADER = re.compile(r"ld-(?:linux|musl)[\w.-]*\.so(?:\.\d+)*")
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from ..shell import Unit, Word
-from ..shell.options import read_options
+from ..shell.programs.options import read_options
 from . import table
 from .table import Entry
 

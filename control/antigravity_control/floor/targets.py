@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ..shell import Word
-from ..shell.names import plain
+from ..shell.values.names import plain
 from .table import HOME, ROOT, SYSTEM, SYSTEM_FOLDERS, Entry
 
 _EXCEPT = ("!(",)

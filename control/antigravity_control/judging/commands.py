@@ -20,7 +20,7 @@ from ..language.scopes import Kind
 from ..sets.options import walks
 from ..sets.ruleset import RuleSet
 from ..shell import Line, Unit, Word, suspected
-from ..shell.fetchers import MAYBE
+from ..shell.programs.fetchers import MAYBE
 from .files import UNTRUSTED, VERBS, FileJudge
 from .finding import Finding, strongest
 from .line_needs import NeedJudge, opened, wherever

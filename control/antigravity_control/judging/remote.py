@@ -16,7 +16,7 @@ from ..language.modes import Mode
 from ..language.paths import is_windows
 from ..language.scopes import Kind
 from ..sets.ruleset import RuleSet
-from ..shell.names import plain
+from ..shell.values.names import plain
 from .files import VERBS, FileJudge
 from .finding import Finding, strongest
 from .suggest import rules_for

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from ..language.grammar import Regex, Rule
 from ..shell import Line, Unit, Word, matches_regex_tokens
-from ..shell.names import plain
+from ..shell.values.names import plain
 from .options import canonical, loose_words, options_of
 
 _PLAIN_FIRST: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")

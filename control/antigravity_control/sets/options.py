@@ -7,7 +7,7 @@ to find out that a deny or ask rule may be meant; an allow never looks here. Pur
 from collections.abc import Iterable
 from typing import Final
 
-from ..shell.names import plain
+from ..shell.values.names import plain
 
 _CLUSTER_LIMIT: Final = 6
 _REMOVE: Final = {"-R": "-r", "--recursive": "-r", "--force": "-f", "--dir": "-d"}

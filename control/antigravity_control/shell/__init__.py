@@ -6,10 +6,10 @@ where something is not modelled, the line is asked about. Pure: starts nothing, 
 """
 
 from .match import matches_prefix, matches_regex_tokens, may_match_prefix
-from .model import Line, Piece, Redirection, Requirement, Unit, Word
-from .names import fold_name
 from .patterns import Pattern, PatternError, compile_tokens
 from .reading import read_line, suspected
+from .values.model import Line, Piece, Redirection, Requirement, Unit, Word
+from .values.names import fold_name
 
 __all__ = [
     "Line",

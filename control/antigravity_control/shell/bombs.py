@@ -6,7 +6,7 @@ background job, is ordinary recursion.
 
 from collections.abc import Iterator, Mapping
 
-from .ast import Compound, Program, Simple, Sub
+from .text.ast import Compound, Program, Simple, Sub
 
 _LOOPS = frozenset({"for", "while"})
 Calls = dict[str, list[tuple[str, bool]]]

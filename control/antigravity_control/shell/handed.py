@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from .ast import Compound, Simple
-from .model import Piece, Role, Word
+from .text.ast import Compound, Simple
+from .values.model import Piece, Role, Word
 
 _ROUNDS = 8
 

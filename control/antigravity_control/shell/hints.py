@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from . import assignments as variables
-from .model import Redirection, Word
-from .suspects import Suspect, may_run, suspects
+from .programs.suspects import Suspect, may_run, suspects
+from .values import assignments as variables
+from .values.model import Redirection, Word
 
 _LIMIT = 48
 _WRITTEN = 4_096

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from .handed import Opened, Script, Stdin
-from .model import Piece, Word
-from .options import read_options
-from .wrappers import ALIASES, WRAPPERS, Layer, joined, unwrap
+from .programs.options import read_options
+from .programs.wrappers import ALIASES, WRAPPERS, Layer, joined, unwrap
+from .values.model import Piece, Word
 
 SHELLS = re.compile(
     r"(?:r?ba|da|z|rz|m?k|pdk|lk|ok|a|ya|po|hu|fi|t?c|r|i)?sh(?:-?\d[\d.]*)?|mksh|sash|xonsh|elvish|nu|osh"

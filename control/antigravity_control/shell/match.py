@@ -6,10 +6,10 @@ and what cannot be known may match. Pure.
 
 from collections.abc import Sequence
 
-from .doors import SUBCOMMANDS
-from .model import Unit, Word
-from .names import plain
 from .patterns import Pattern
+from .programs.doors import SUBCOMMANDS
+from .values.model import Unit, Word
+from .values.names import plain
 
 
 def matches_prefix(unit: Unit, tokens: Sequence[str], *, folded: bool = False) -> bool:

@@ -9,17 +9,17 @@ from contextlib import suppress
 from typing import Literal
 
 from . import windows
-from .ast import Program
 from .bombs import multiplying
-from .budget import SIZE_LIMIT, BrokenError, Budget, TooMuchError
-from .grammar import Reader
 from .inner import opens
-from .model import SEGMENT_LIMIT, Line, Unit, guessed_name
-from .output import printer
-from .second import disagreement, faulty
 from .site import Site
+from .text.ast import Program
+from .text.budget import SIZE_LIMIT, BrokenError, Budget, TooMuchError
+from .text.grammar import Reader
+from .text.second import disagreement, faulty
+from .values.model import SEGMENT_LIMIT, Line, Unit, guessed_name
+from .values.output import printer
+from .values.words import State
 from .walk import SUSPECT, Walker
-from .words import State
 
 _FRAGMENTS = re.compile(r"(\$\{[^{}\n]*\})|(?:[\n;&|(){}`]|\$\()+")
 """Where a text that does not read is cut; the first group is an expansion, which is kept whole."""

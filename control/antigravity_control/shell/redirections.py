@@ -1,11 +1,11 @@
 """What a redirection opens: a file to read or write, a descriptor, the network, or text of its own."""
 
-from .ast import RawWord, Redirect, Sub
-from .braces import expand
-from .budget import Budget
 from .handed import Stdin
-from .model import Redirection, Word
-from .words import State, single
+from .text.ast import RawWord, Redirect, Sub
+from .text.budget import Budget
+from .values.braces import expand
+from .values.model import Redirection, Word
+from .values.words import State, single
 
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _KINDS = {"<": "read", "<>": "read_write", ">": "write", ">|": "write", "&>": "write", ">>": "append", "&>>": "append"}

@@ -7,9 +7,9 @@ runs what a substitution in it says. Pure.
 import re
 from collections.abc import Iterator, Sequence
 
-from .ast import Compound, Param, Text
-from .budget import Budget
-from .model import Word
+from .text.ast import Compound, Param, Text
+from .text.budget import Budget
+from .values.model import Word
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPERANDS = frozenset({"read", "mapfile", "readarray", "getopts", "unset", "let"})

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from .handed import NOTHING, Stdin
-from .model import Redirection, Role
-from .words import State
+from .values.model import Redirection, Role
+from .values.words import State
 
 
 @dataclass(frozen=True, slots=True)

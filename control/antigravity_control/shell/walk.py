@@ -8,24 +8,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from . import assignments as variables
-from . import setting, side_doors
-from .arrays import put
-from .ast import Compound, Node, Param, Part, Pipeline, Program, RawWord, Redirect, Simple, Sub, Text
-from .budget import UNIT_LIMIT, BrokenError, Budget, TooMuchError
-from .effects import DECLARING, after, assign
-from .grammar import Reader
+from . import setting
 from .handed import NOTHING, Opened, Script, Stdin
 from .hints import Hints
 from .inner import open_command
-from .model import SEGMENT_LIMIT, Redirection, Role, Unit, Word, guessed_name
-from .names import plain
-from .output import printed
+from .programs import side_doors
+from .programs.suspects import LOCAL
+from .programs.touches import touches
 from .redirections import redirection
 from .site import Frame, Site
-from .suspects import LOCAL
-from .touches import touches
-from .words import State, script_of, single, words
+from .text.ast import Compound, Node, Param, Part, Pipeline, Program, RawWord, Redirect, Simple, Sub, Text
+from .text.budget import UNIT_LIMIT, BrokenError, Budget, TooMuchError
+from .text.grammar import Reader
+from .values import assignments as variables
+from .values.arrays import put
+from .values.effects import DECLARING, after, assign
+from .values.model import SEGMENT_LIMIT, Redirection, Role, Unit, Word, guessed_name
+from .values.names import plain
+from .values.output import printed
+from .values.words import State, script_of, single, words
 
 _TRUSTED_FOLDERS = ("/bin/", "/usr/bin/")
 _SAME_SHELL = frozenset({"eval", "source", "."})

@@ -19,8 +19,8 @@ from antigravity_control.language.hosts import Host
 from antigravity_control.language.paths import Paths
 from antigravity_control.language.rules import is_name
 from antigravity_control.language.scopes import KINDS
-from antigravity_control.shell.names import fold_name
-from antigravity_control.shell.wrappers import ALIASES, WRAPPERS
+from antigravity_control.shell.programs.wrappers import ALIASES, WRAPPERS
+from antigravity_control.shell.values.names import fold_name
 from antigravity_control.sources.settings import names_of, rules_of
 from antigravity_control.tools import TOOLS
 

@@ -16,7 +16,7 @@ from antigravity_control.language.grammar import McpTarget, Regex
 from antigravity_control.language.hosts import Host
 from antigravity_control.language.paths import Paths
 from antigravity_control.sets.options import canonical
-from antigravity_control.shell.names import fold_name
+from antigravity_control.shell.values.names import fold_name
 
 Key = tuple[str, ...]
 

@@ -5,8 +5,8 @@ Owns: their flags, escapes and conversions. Pure.
 
 import re
 
-from .ansi_c import decode
-from .budget import BrokenError
+from ..text.ansi_c import decode
+from ..text.budget import BrokenError
 
 _LIMIT = 8_192
 _ECHO_FLAGS = re.compile(r"-[neE]+")

@@ -4,9 +4,9 @@ import posixpath
 import re
 from collections.abc import Sequence
 
+from ..text.ast import Assignment
+from ..text.budget import Budget
 from .arrays import array, clear, put, small
-from .ast import Assignment
-from .budget import Budget
 from .formats import formatted
 from .model import Piece, Word, without
 from .words import UNSET, State, single

@@ -6,8 +6,8 @@ Owns: the tables of subcommands and of settings, and their reading.
 import re
 from collections.abc import Callable, Sequence
 
+from ..values.model import Requirement, Word
 from .doors import NONE, SUBCOMMANDS, Doors, doors_of
-from .model import Requirement, Word
 from .operand_doors import shown, written
 
 Scan = Callable[[str, Doors, Sequence[Word]], list[Requirement]]

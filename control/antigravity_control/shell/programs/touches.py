@@ -7,9 +7,9 @@ is not certain is marked ``MAYBE``: a rule that it meets is asked about.
 import re
 from collections.abc import Iterator, Sequence
 
+from ..values.model import Requirement, Word
 from .doors import SUBCOMMANDS
 from .fetchers import MAYBE, addresses
-from .model import Requirement, Word
 
 _WRITERS = frozenset(
     {"tee", "sponge", "rm", "mv", "touch", "mkdir", "rmdir", "truncate", "shred", "unlink", "chmod", "chown", "chgrp",

@@ -1,7 +1,7 @@
 """What a command line comes to: units, words, redirections. Data only.
 
 Owns: the public shapes of the reading. Every instance is immutable; texts kept for messages are bounded.
-Never: reads text itself (``grammar.py``), resolves a word (``words.py``) or judges anything (``floor/``, the rules).
+Never: reads text itself (``text/``), resolves a word (``words.py``) or judges anything (``floor/``, the rules).
 """
 
 from collections.abc import Sequence

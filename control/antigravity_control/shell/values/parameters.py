@@ -7,7 +7,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 
-from .ast import Part, Text
+from ..text.ast import Part, Text
 from .model import Piece
 
 CUTTING = frozenset({"#", "##", "%", "%%", "/", "//", ":", "^", "^^", ",", ",,"})

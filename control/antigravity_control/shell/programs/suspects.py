@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .model import Word
+from ..values.model import Word
 
 
 def _names(*lines: str) -> frozenset[str]:

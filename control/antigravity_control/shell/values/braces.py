@@ -5,7 +5,7 @@ Owns: the cutting of a word into the words that bash makes of it. Bounded: more 
 
 import re
 
-from .ast import Param, Part, RawWord, Text
+from ..text.ast import Param, Part, RawWord, Text
 
 LIMIT = 64
 GROUP_LIMIT = 40

@@ -6,8 +6,8 @@ Owns: the guess behind ``$(echo rm)`` and ``echo … | sh``. A guess can deny or
 import posixpath
 from collections.abc import Callable
 
-from .ast import Compound, Node, Program, Simple
-from .budget import Budget
+from ..text.ast import Compound, Node, Program, Simple
+from ..text.budget import Budget
 from .effects import after, assign
 from .formats import echoed, formatted
 from .model import Word

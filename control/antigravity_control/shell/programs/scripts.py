@@ -6,7 +6,7 @@ Owns: finding the programs among the arguments and a careful look at them. What 
 import re
 from collections.abc import Sequence
 
-from .model import Requirement, Word
+from ..values.model import Requirement, Word
 
 _AWK_TOKEN = re.compile(
     r'(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<note>#[^\n]*)|(?P<word>[A-Za-z_]\w*|[\d.]+)|(?P<blank>[ \t]+)|(?P<other>.|\n)'

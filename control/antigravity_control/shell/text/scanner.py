@@ -1,7 +1,7 @@
 """Characters to words, as bash cuts and quotes them.
 
 Owns: quoting of every kind, line continuation, expansions inside words, here-documents. ``grammar.py`` builds commands
-on top of it. Never: gives a word its value (``words.py``) or runs anything.
+on top of it. Never: gives a word its value (``values/``) or runs anything.
 """
 
 import re

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .model import Word
+from ..values.model import Word
 
 
 @dataclass(slots=True)

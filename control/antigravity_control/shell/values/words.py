@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .ast import Param, Part, Program, RawWord, Sub, Text
+from ..text.ast import Param, Part, Program, RawWord, Sub, Text
+from ..text.budget import Budget
 from .braces import expand
-from .budget import Budget
 from .model import Piece, Word
 from .parameters import CUTTING, operated
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
-from .model import Requirement, Word
+from ..values.model import Requirement, Word
 from .options import read_options
 from .scripts import awk_doors, sed_doors
 

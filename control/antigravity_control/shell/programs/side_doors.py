@@ -6,9 +6,9 @@ target has the target None.
 
 from collections.abc import Sequence
 
+from ..values.model import Requirement, Word
 from .doors import DOORS, NONE, Doors
 from .git_doors import git_doors
-from .model import Requirement, Word
 from .operand_doors import OPERANDS, shown
 
 _GENERIC_WRITES = frozenset({"--output", "--output-file", "--outfile", "--out-file", "--log-file", "--logfile"})

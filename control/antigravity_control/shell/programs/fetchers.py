@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .model import Requirement, Word
+from ..values.model import Requirement, Word
 
 MAYBE: Final = "maybe"
 """The reason of a requirement that may be none."""

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..values.model import Piece, Word, without
+from ..values.words import script_of
 from .env_split import split
-from .model import Piece, Word, without
 from .options import Options, read_options
-from .words import script_of
 
 _SPLITS = frozenset({"-S", "--split-string"})
 _VARIABLE = re.compile(r"(\$\{[A-Za-z_]\w*\})")

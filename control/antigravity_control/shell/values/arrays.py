@@ -6,8 +6,8 @@ under ``name[@]`` and ``name[*]``, and the first one under the bare name, as bas
 
 from collections.abc import Sequence
 
-from .ast import Assignment
-from .budget import Budget
+from ..text.ast import Assignment
+from ..text.budget import Budget
 from .model import Piece, Word
 from .words import State, joined, single
 
