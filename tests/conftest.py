@@ -5,6 +5,7 @@ import gc
 import inspect
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -27,6 +28,10 @@ os.environ["XDG_CACHE_HOME"] = str(TEMP / "cache")
 #: Nor the rules and the ledger of whoever runs it.
 os.environ["XDG_CONFIG_HOME"] = str(TEMP / "config")
 os.environ["XDG_STATE_HOME"] = str(TEMP / "state")
+
+#: A run in the background of a shell ignores Ctrl-C, and so would every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: A test's leftovers get this long to finish ending; it is a bound, not a pause: the check passes at once when clean.
 SETTLE_S = 5.0

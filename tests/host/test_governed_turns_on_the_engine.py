@@ -220,7 +220,7 @@ async def test_always_is_a_rule_in_the_file_and_the_next_session_does_not_ask(tm
 
 
 async def test_always_is_not_offered_where_its_rule_would_hold_a_secret(tmp_path: Path) -> None:
-    line = f'python3 -c \'open("made", "w")\' {SECRET}'
+    line = f"bash -c 'touch made' {SECRET}"
     async with desk_in(tmp_path, script(run(line)), typed="always\nyes\n") as desk:
         await desk.turn()
         assert desk.made()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 
 import pytest
 from helpers.bridge import SOON_S, opened, port_of, raw
@@ -39,7 +40,7 @@ async def test_connections_of_strangers_are_bounded_and_the_agent_is_served(data
         assert (await agent.rpc({"id": 1, "method": "tools/list"})).status == 200
         before = descriptors()
         stranger = await asyncio.create_subprocess_exec(
-            *("python3", "-I", "-S", "-c", STRANGER, str(port_of(endpoint)), str(3 * MAX_STRANGERS), data.hex()),
+            *(sys.executable, "-I", "-S", "-c", STRANGER, str(port_of(endpoint)), str(3 * MAX_STRANGERS), data.hex()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
