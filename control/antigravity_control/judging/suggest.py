@@ -12,14 +12,10 @@ from typing import Final
 from ..language.actions import FILE_ACTIONS, LINE_ACTIONS, URL_ACTIONS, ActionName
 from ..language.hosts import read_target
 from ..shell import Unit
-
-
-def _names(*lines: str) -> frozenset[str]:
-    return frozenset(name for line in lines for name in line.split())
-
+from ..shell.values.names import listed
 
 #: Programs that run what they are given: a rule for the bare name would allow everything.
-RUNNERS: Final = _names(
+RUNNERS: Final = listed(
     "sh bash dash zsh ksh fish csh tcsh mksh ash busybox toybox env nice nohup timeout stdbuf setsid sudo doas su",
     "xargs parallel watch time command builtin exec eval source . python python2 python3 pypy pypy3 ruby perl node",
     "nodejs deno bun php lua luajit Rscript julia tclsh expect awk gawk mawk nawk sed osascript powershell pwsh cmd",
@@ -28,15 +24,15 @@ RUNNERS: Final = _names(
 )
 #: Programs that read, and that write or delete, whatever files they are given: a rule for the bare name is a rule for
 #: every file.
-READERS: Final = _names(
+READERS: Final = listed(
     "cat tac bat batcat less more most head tail nl od xxd hexdump strings base64 base32 cut sort uniq comm paste join",
     "diff cmp grep egrep fgrep rg ag ack zcat zless xzcat jq yq",
 )
-WRITERS: Final = _names(
+WRITERS: Final = listed(
     "cp mv rm rmdir tee dd ln link unlink install rsync scp shred truncate tar zip unzip gzip gunzip bzip2 xz zstd 7z",
     "patch chmod chown chgrp",
 )
-_SUBCOMMANDS: Final = _names(
+_SUBCOMMANDS: Final = listed(
     "git npm pnpm yarn pip pip3 cargo go gh gcloud aws az systemctl apt apt-get brew dotnet terraform helm rustup",
     "composer bundle mvn gradle dart flutter",
 )

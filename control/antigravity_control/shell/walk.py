@@ -391,8 +391,7 @@ class Walker:
     def _opens(self, text: str, names: tuple[str, ...], redirections: tuple[Redirection, ...], site: Site) -> None:
         """Redirections that belong to no command."""
         folder, elsewhere = site.state.cwd, site.state.elsewhere
-        role: Role = "wrapper"
-        self._emit(Unit((), "", text, site.via, names, redirections, role=role, cwd=folder, elsewhere=elsewhere))
+        self._emit(Unit((), "", text, site.via, names, redirections, role="wrapper", cwd=folder, elsewhere=elsewhere))
 
     def _emit(self, unit: Unit) -> None:
         if len(self.units) >= UNIT_LIMIT:

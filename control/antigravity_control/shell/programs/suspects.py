@@ -9,37 +9,33 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..values.model import Word
-
-
-def _names(*lines: str) -> frozenset[str]:
-    return frozenset(name for line in lines for name in line.split())
-
+from ..values.names import listed
 
 #: Tools that run the command among their operands, here and as it is given: a rule for their bare name says nothing.
-LOCAL: Final = _names(
+LOCAL: Final = listed(
     "perf heaptrack rr trickle cpulimit tsocks torify fakechroot faketime dbus-launch daemonize runcon run0 sem",
     "sandbox-exec wine box64 mono systemd-cat systemd-nspawn eatmydata nocache multitime setlock softlimit pidproxy",
     "cross-env cross-env-shell env-cmd with-contenv envchain sshpass dtach abduco watchexec nodemon concurrently",
     "i386 x86_64 uname26 linux26 ld.so sg newgrp dotenv honcho foreman exec-env catatonit s6-setuidgid numad",
 )
 _VERBS: Final[dict[str, frozenset[str]]] = {
-    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _names("exec run create")),
-    **dict.fromkeys(("kubectl", "oc", "k3s"), _names("exec run debug")),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), listed("exec run create")),
+    **dict.fromkeys(("kubectl", "oc", "k3s"), listed("exec run debug")),
     **dict.fromkeys(
-        _names("ctr crictl buildah lxc incus multipass distrobox toolbox machinectl nomad fly flyctl",
+        listed("ctr crictl buildah lxc incus multipass distrobox toolbox machinectl nomad fly flyctl",
                "vagrant gcloud adb"),
-        _names("exec run enter shell ssh task console"),
+        listed("exec run enter shell ssh task console"),
     ),
     **dict.fromkeys(("flatpak", "flatpak-spawn", "heroku"), frozenset()),
-    **dict.fromkeys(_names("salt pssh parallel-ssh pdsh clush dsh mosh rsh ansible"), frozenset()),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "bun", "corepack"), _names("exec x dlx")),
-    **dict.fromkeys(_names("npx bunx pnpx uvx pipx"), frozenset()),
+    **dict.fromkeys(listed("salt pssh parallel-ssh pdsh clush dsh mosh rsh ansible"), frozenset()),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "bun", "corepack"), listed("exec x dlx")),
+    **dict.fromkeys(listed("npx bunx pnpx uvx pipx"), frozenset()),
     **dict.fromkeys(
-        _names("poetry pipenv uv hatch pdm rye tox nox conda mamba micromamba pixi bundle rbenv pyenv nodenv asdf mise"
+        listed("poetry pipenv uv hatch pdm rye tox nox conda mamba micromamba pixi bundle rbenv pyenv nodenv asdf mise"
                " rtx volta nvm doppler op vault aws-vault chamber sops lerna nx turbo dotenvx infisical rustup devbox"),
-        _names("run exec x shell exec-env exec-file --"),
+        listed("run exec x shell exec-env exec-file --"),
     ),
-    **dict.fromkeys(("nix", "guix"), _names("run develop shell environment")),
+    **dict.fromkeys(("nix", "guix"), listed("run develop shell environment")),
     **dict.fromkeys(("screen", "tmux", "zellij"), frozenset()),
     "cmake": frozenset({"-E"}), "gpg-agent": frozenset({"--daemon"}), "jobs": frozenset({"-x"}),
     "watch": frozenset(), "entr": frozenset(), "parallel": frozenset(), "make": frozenset(), "gmake": frozenset(),
@@ -47,7 +43,7 @@ _VERBS: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 """Other tools that do, behind one of these words (none: anywhere)."""
 _LOADER: Final = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*)?\.so[\d.]*|qemu-\w+")
-_LANGUAGES: Final = _names(
+_LANGUAGES: Final = listed(
     "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua luajit awk gawk mawk nawk sqlite3 psql",
     "mysql mariadb tclsh expect Rscript R julia osascript gnuplot octave ghc ed ex vi vim nvim ftp sftp lftp bc dc gdb",
     "lldb emacs irb make gmake scala groovy erl elixir raku jshell maxima gp telnet crontab",
@@ -59,7 +55,7 @@ _CALLED: Final = re.compile(
 )
 _ESCAPED: Final = re.compile(r"(?:^|[\s;])\\?![\s('\"]*([^\n]{1,400})")
 """What follows an exclamation mark, in programs where it calls the shell."""
-_NO_ESCAPE: Final = _names(
+_NO_ESCAPE: Final = listed(
     "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua luajit awk gawk mawk nawk tclsh Rscript",
     "osascript ghc groovy erl elixir raku scala",
 )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..values.model import Requirement, Word
+from ..values.names import listed
 from .doors import SUBCOMMANDS
 from .fetchers import MAYBE, addresses
 
@@ -19,11 +20,7 @@ _WRITERS = frozenset(
 _TEXT_TOOLS = frozenset({"echo", "printf", "true", "false", ":", "test", "[", "kill", "sleep", "exit", "export", "set"})
 
 
-def _names(*lines: str) -> frozenset[str]:
-    return frozenset(name for line in lines for name in line.split())
-
-
-_READERS = _names(
+_READERS = listed(
     "cat tac nl head tail less more bat pr fold fmt rev column cut paste join comm diff cmp sdiff colordiff sort uniq",
     "wc grep egrep fgrep zgrep rg ag ack ls dir vdir tree exa eza stat file du df find fd fdfind bfs realpath readlink",
     "basename dirname md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum shasum sum od xxd hexdump hd",
@@ -32,13 +29,13 @@ _READERS = _names(
     "sed pytest py.test mypy pylint flake8 pyright shellcheck yamllint hadolint cloc tokei scc",
     "ssh curl wget nm objdump readelf ldd man env nice nohup timeout time xargs dd wait read mapfile readarray",
 )
-_GIT_READS = _names(
+_GIT_READS = listed(
     "log diff show status blame grep ls-files ls-tree cat-file rev-parse rev-list shortlog describe archive add",
     "commit branch tag remote fetch push diff-tree diff-index diff-files whatchanged reflog hash-object",
     "check-ignore for-each-ref merge-base name-rev count-objects fsck verify-pack var help version bisect",
     "bundle format-patch range-diff ls-remote",
 )
-_LANGUAGES = _names(
+_LANGUAGES = listed(
     "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua luajit awk gawk mawk nawk sed vim vi",
     "nvim ex ed view emacs sqlite3 psql mysql mariadb duckdb tclsh Rscript julia osascript gnuplot expect bc dc",
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..values.model import Piece, Word, without
+from ..values.names import listed
 from ..values.words import script_of
 from .env_split import split
 from .options import Options, read_options
@@ -43,13 +44,10 @@ def _wrapper(
     takes: str = "", flags: str | None = None, *, query: str = "", script: str = "", folder: str = "", skip: int = 0,
     joins: bool = False, assigns: bool = False, transparent: bool = False, numeric: bool = False, late: bool = False,
 ) -> Wrapper:  # fmt: skip
-    def names(text: str) -> frozenset[str]:
-        return frozenset(text.split())
-
-    known = None if flags is None else names(flags) | names(query) | {"--help", "--version"}
+    known = None if flags is None else listed(flags) | listed(query) | {"--help", "--version"}
     return Wrapper(
-        names(takes) | names(script) | names(folder), known, skip, names(query), names(script), joins, assigns,
-        transparent, numeric, names(folder), late,
+        listed(takes) | listed(script) | listed(folder), known, skip, listed(query), listed(script), joins, assigns,
+        transparent, numeric, listed(folder), late,
     )  # fmt: skip
 
 

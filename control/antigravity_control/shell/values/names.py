@@ -1,9 +1,15 @@
-"""Command names: folding them for comparison.
+"""Command names: lists of them, and folding them for comparison.
 
 Owns: the one way a name is folded. Folding is for deny, ask and the floor; an allow compares the word as it stands.
 """
 
 import unicodedata
+
+
+def listed(*lines: str) -> frozenset[str]:
+    """The words of some lines, for tables that are read by people."""
+    return frozenset(word for line in lines for word in line.split())
+
 
 _ENDINGS = (".exe", ".com", ".cmd", ".bat")
 
