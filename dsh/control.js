@@ -40,12 +40,13 @@ export function listen(ctx, sidecar, on, attended) {
   ctx.on('tools/execute', async (/** @type {ToolExecution} */ exec, /** @type {() => Promise<unknown>} */ next) => {
     const state = asked.get(exec)
     if (state === undefined) return next()
+    // First, so that what is decided now is what runs.
+    Object.defineProperty(exec, 'arguments', { value: frozen(exec.arguments), writable: false, configurable: false, enumerable: true })
     if (textOfArguments(exec) !== state.decided) {
       // Whoever was asked saw the other ones, and cannot be asked from here.
       const own = await decide(ctx, sidecar, exec, false)
       if (own.kind !== 'allow') throw new Error(`The call was changed after it was decided. ${'reason' in own ? own.reason : ''}`)
     }
-    Object.defineProperty(exec, 'arguments', { value: frozen(exec.arguments), writable: false, configurable: false, enumerable: true })
     state.started = true
     return next()
   })

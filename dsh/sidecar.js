@@ -84,7 +84,9 @@ export class Sidecar {
     if (connection === undefined || this.#startedFor === this.#parts.needs()) return connection
     if (!connection.idle || this.#parts.busy()) return connection
     this.#current = undefined
-    const retired = connection.close(this.#parts.graceMs()).finally(() => this.#retiring.delete(retired))
+    const retired = connection.close(this.#parts.graceMs())
+      .catch((error) => this.#parts.warn(`A sidecar could not be ended: ${error instanceof Error ? error.message : error}`))
+      .finally(() => this.#retiring.delete(retired))
     this.#retiring.add(retired)
     return undefined
   }

@@ -49,6 +49,20 @@ test('a change between the decision and the run is decided again', async () => {
   assert.deepEqual(asked, [{ command: 'true' }, { command: 'other' }])
 })
 
+test('what is decided again does not change while it is', async (t) => {
+  let exec
+  const { ctx, run } = mount((asked) => {
+    if (asked.arguments.command === 'other') assert.throws(() => { exec.arguments = { command: 'third' } }, TypeError)
+    return { decision: 'allow' }
+  })
+  ctx.on('tools/pre-execute', (one, next) => {
+    one.arguments = { command: 'other' }
+    return next()
+  })
+  exec = call('true')
+  assert.equal(await run(exec, ({ command }) => command), 'other')
+})
+
 test('a change deep inside is one as well', async () => {
   const { ctx, run } = mount(({ arguments: { commands } }) => commands.length === 1 ? { decision: 'allow' } : { decision: 'ask', reason: 'two' })
   ctx.on('tools/pre-execute', (exec, next) => {
